@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from daypack.errors import BadInput, DaypackError, MemoryMissing, StorageFailed, TooLong
-from daypack.memory.positions import Position
 from daypack.memory.search.index import IndexProgress
 from daypack.memory.store.port import NewEntry
 from daypack.memory.tools import Memories
+from daypack.memory.writes.positions import Position
 
 
 @pytest.mark.requirement("S2-T7", "G13")
@@ -29,7 +29,7 @@ def test_the_token_of_a_barrier_can_be_waited_for(memories: Memories, memory_id:
     memories.add_entry(memory_id, "one", "one")
     token = memories.await_consistency(memory_id).token
     backend = memories.backend
-    assert backend.positions.read_token("local", token, backend.store.store_id)[1:] == (memory_id, 1, 1)
+    assert backend.positions.read_token("local", token, backend.store.store_id)[1:4] == (memory_id, 1, 1)
     assert memories.await_consistency(token=token, timeout_ms=0).status == "consistent"
     assert memories.await_consistency(token=memories.await_consistency().token).status == "consistent"
 
@@ -173,6 +173,8 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[IndexProgress], None]:
 
 class Vectors:
     """An embedding model that is there."""
+
+    name = "here"
 
     def close(self) -> None:
         pass

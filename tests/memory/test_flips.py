@@ -14,7 +14,7 @@ from memory_server import start_server
 
 from daypack.cli.main import run
 from daypack.errors import DaypackError
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.memory.backend import Backend
 from daypack.memory.search.index_cache import IndexCache
 from daypack.memory.store.sqlite import SqliteStore

@@ -18,11 +18,11 @@ from daypack.errors import AccessDenied, BadInput, DaypackError, KeyConflict, Me
 from daypack.llm import client
 from daypack.memory import remote
 from daypack.memory.keeper import Keeper
-from daypack.memory.positions import Position
 from daypack.memory.remote import RETRY, RemoteMemories
 from daypack.memory.requests import GetUser
 from daypack.memory.tools import open_memory
-from daypack.types.deadline import Deadline
+from daypack.memory.writes.positions import Position
+from daypack.types.deadline import NO_DEADLINE, Deadline
 from daypack.types.memory import About, Where
 
 MEMORY = {"memory_id": "m", "title": "t", "memory_type": "chat", "created_at": "2026-11-16T06:00:00Z"}
@@ -381,6 +381,7 @@ def test_everything_on_the_type_of_a_remote_memory_works_against_a_server(server
             "default_memory": memories.default_memory == "",
             "default_origin": memories.default_origin == "DAYPACK_MEMORY",
             "find_default": memories.find_default is None,
+            "deadline": memories.deadline is NO_DEADLINE,
             "flush_every": memories.flush_every,
             "call": memories.call(GetUser()),
             "remote": memories.remote,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 from daypack.errors import BadInput
 from daypack.memory.backend import Backend
 from daypack.memory.limits import check_number
-from daypack.memory.positions import Position
-from daypack.memory.recent_writes import Writer
 from daypack.memory.store.port import MAX_DAMAGED, Newest, StoreFeed
+from daypack.memory.writes.positions import Position
+from daypack.memory.writes.recent_writes import Writer
 from daypack.types.memory import Consistency, DamagedRecord, Level
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ Pause = Callable[[float], None]
 _OPERATION = "await_consistency"
 _POLL_SECONDS = 0.02
 _MAX_POLL_SECONDS = 0.25  # a wait that lasts looks less often
+_FIRST_REPLICA_SECONDS = 0.002  # a replica usually lags by a few milliseconds
 _SLICE_SECONDS = 0.25  # of indexing, between which a server lets others work
 
 
@@ -48,7 +49,7 @@ class Barrier:
         wait_ms = check_number(timeout_ms, backend.limits.wait_ms, "timeout_ms", _OPERATION, least=0)
         self._deadline = time.monotonic() + wait_ms / 1000
         self._backend = backend
-        self._store = backend.store
+        self._store = backend.primary
         self._writer = writer
         self._user = writer.user
         self._sleep = pause
@@ -64,13 +65,16 @@ class Barrier:
         problems = [outcome.problem for outcome in outcomes if outcome.problem]
         reached = outcomes[0].position if len(outcomes) == 1 else Position(self._store.store_id)
         late = any(outcome.late for outcome in outcomes)
+        log, behind = self._until_replayed(requested)
+        problems += [behind] if behind else []
+        late = late or bool(behind)
         if self._level == "searchable" and not requested and not problems:
             writes.forget_indexed(self._user, written)
         failed = writes.take_failed(self._writer)
         return Consistency(
             status="timeout" if late else "failed" if failed or problems else "consistent",
             level=self._level,
-            token=self._backend.positions.write_token(self._user, reached),
+            token=self._backend.positions.write_token(self._user, reached._replace(log=log)),
             search_index=self._level == "searchable" and not problems,
             failed_writes=failed,
             problem="; ".join(problems) or None,
@@ -122,7 +126,7 @@ class Barrier:
             while True:
                 before = time.monotonic()
                 progress = index.catch_up(deadline=min(self._deadline, before + _SLICE_SECONDS))
-                missing = list(_missing(progress, wanted, vectors=indexes.has_vectors))
+                missing = list(missing_from(progress, wanted, vectors=indexes.has_vectors))
                 if not missing:
                     return None, False, index.damaged
                 if progress.problem:
@@ -131,6 +135,30 @@ class Barrier:
                 if not self._pause(0 if sliced else None):
                     problem = f"the search index is not up to date: {', '.join(missing)}"
                     return problem, True, index.damaged
+
+    def _until_replayed(self, requested: Position | None) -> tuple[int, str]:
+        """Return the position that the replica has to reach, and why it has not: empty if it has, or there is none.
+
+        Whatever the outcome, reads of this user through this process do not go to a replica that has not reached it.
+        """
+        server = self._backend.server
+        if server is None:
+            return 0, ""
+        reads, now = server.copy and server.copy.reads, server.database.wal_position()
+        log = (requested.log if requested else 0) or (reads.wanted(self._user) if reads else 0)
+        # What was indexed is newer than the write. A position beyond the log is from before a failover or a restore.
+        log = now if self._level == "searchable" else min(log or now, now)
+        if reads is None:
+            return log, ""
+        reads.require(self._user, log)
+        if self._level == "durable":
+            return log, ""
+        seconds = _FIRST_REPLICA_SECONDS
+        while True:
+            problem = reads.replica.lag(log)
+            if not problem or not self._pause(seconds):
+                return log, problem
+            seconds = min(2 * seconds, _MAX_POLL_SECONDS)
 
     def _pause(self, seconds: float | None = None) -> bool:
         """Let others work; return False if the deadline has passed. Without seconds, wait longer each time."""
@@ -144,7 +172,8 @@ class Barrier:
         return True
 
 
-def _missing(progress: "IndexProgress", wanted: Newest, *, vectors: bool) -> Iterator[str]:
+def missing_from(progress: "IndexProgress", wanted: Newest, *, vectors: bool) -> Iterator[str]:
+    """Yield what an index lacks, with how far it has come."""
     if progress.entries < wanted.entries:
         yield f"entries ({progress.entries:,} of {wanted.entries:,})"
     if progress.documents < wanted.documents:

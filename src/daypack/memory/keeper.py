@@ -383,7 +383,7 @@ class Keeper:
 
 
 def _prompts_in_home() -> str:
-    from daypack.history.layout import find_home  # noqa: PLC0415
+    from daypack.history.home import find_home  # noqa: PLC0415
 
     return os.path.join(find_home().folder, "prompts")
 

@@ -27,6 +27,7 @@ from daypack.types.memory import (
     LIST_MAX_MEMORIES,
     SEARCH_MAX_ENTRIES,
     SUMMARY_MAX_CHARS,
+    SUMMARY_TOKENS,
     TITLE_MAX_CHARS,
     About,
     Where,
@@ -273,3 +274,13 @@ def check_number(value: int, maximum: int, argument: str, operation: str, *, lea
 
 # msgspec inspects a type at its first use, which is not thread-safe: do it here.
 _WARM = msgspec.json.Decoder(_Settings)
+
+
+def summary_notes(summary: str | None) -> tuple[str, ...]:
+    """Return advice about a summary that is within its limit but has many tokens."""
+    if summary is None or len(summary.encode()) <= 3 * SUMMARY_TOKENS:  # in no script can it have more tokens
+        return ()
+    from daypack.text.tokens import counter_for  # noqa: PLC0415 — its vocabulary is only needed for long summaries
+
+    tokens = counter_for(None).count(summary)
+    return (f"the summary has {tokens} tokens; aim for about {SUMMARY_TOKENS}",) if tokens > SUMMARY_TOKENS else ()

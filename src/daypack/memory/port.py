@@ -3,6 +3,7 @@
 A tool called without `memory_id` uses the default memory, if the memories were opened with one.
 """
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -28,7 +29,7 @@ from daypack.memory.requests import (
     read_where,
 )
 from daypack.memory.store.port import is_id
-from daypack.types.deadline import Deadline
+from daypack.types.deadline import NO_DEADLINE, Deadline
 from daypack.types.memory import (
     LIST_MAX_MEMORIES,
     About,
@@ -58,6 +59,7 @@ class MemoryTools(ABC):
 
     default_memory: str = ""
     default_origin: str = ""
+    deadline: Deadline = NO_DEADLINE
     find_default: Callable[[], str] | None = None
     _default_id: str = ""
 
@@ -86,9 +88,11 @@ class MemoryTools(ABC):
         """The address of the server that has the memories; empty for files."""
         return ""
 
-    def within(self, deadline: Deadline) -> Self:  # noqa: ARG002 — for those that wait for a network
+    def within(self, deadline: Deadline) -> Self:
         """Return the same memories; calls over a network fail when the deadline has passed."""
-        return self
+        limited = copy.copy(self)  # with the same files or connections
+        limited.deadline = deadline
+        return limited
 
     @property
     def flush_every(self) -> int:

@@ -1,6 +1,5 @@
 """Memories on a server: the nine tools over its JSON API."""
 
-import copy
 import os
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -24,7 +23,7 @@ from daypack.memory.requests import (
     Result,
     read_number,
 )
-from daypack.types.deadline import NO_DEADLINE, Deadline
+from daypack.types.deadline import Deadline
 from daypack.types.memory import MemoryPage
 
 ANSWER_SECONDS = 60.0  # for one call with its retries, unless its deadline is earlier
@@ -65,7 +64,6 @@ class RemoteMemories(MemoryTools):
         self.default_memory = memory
         self._url = _api_address(url)
         self._unchecked = [] if user is None or user == "local" else [user]
-        self.deadline = NO_DEADLINE
         self._withheld = ""  # why the token of the environment is not sent
         if token is None:
             token, self._withheld = find_token(self._url, os.environ, named=named)
@@ -84,12 +82,6 @@ class RemoteMemories(MemoryTools):
     def place(self) -> str:
         """The address of the server."""
         return self._url
-
-    def within(self, deadline: Deadline) -> "RemoteMemories":
-        """Return the same memories; their calls fail when the deadline has passed."""
-        limited = copy.copy(self)  # with the same connections
-        limited.deadline = deadline
-        return limited
 
     def __repr__(self) -> str:
         return f"RemoteMemories({self._url!r})"

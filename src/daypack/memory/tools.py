@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from msgspec.structs import replace
 
 from daypack.errors import AccessDenied, BadInput, Damaged, MemoryMissing
-from daypack.history.layout import check_name, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import check_name
 from daypack.memory import limits as checks
 from daypack.memory.archive import Archive, export_memory
 from daypack.memory.audit_log.record import Action, Deed
@@ -18,8 +19,6 @@ from daypack.memory.consistency import Barrier, Pause
 from daypack.memory.document.document import is_placeholder, read_content
 from daypack.memory.limits import check_number, check_text
 from daypack.memory.port import MemoryTools
-from daypack.memory.positions import Position
-from daypack.memory.recent_writes import Writer, failed_write
 from daypack.memory.requests import (
     NO_DEFAULT,
     NO_DEFAULT_HERE,
@@ -36,7 +35,7 @@ from daypack.memory.requests import (
     SearchMemories,
     read_number,
 )
-from daypack.memory.search.search import Question, search
+from daypack.memory.search.search import Question
 from daypack.memory.store.port import (
     MAX_DAMAGED,
     EntryRange,
@@ -49,10 +48,11 @@ from daypack.memory.store.port import (
 )
 from daypack.memory.times import format_time, parse_time
 from daypack.memory.users import Users
+from daypack.memory.writes.recent_writes import Writer, failed_write
+from daypack.postgres.address import is_address
 from daypack.types.memory import (
     PLACEHOLDER,
     SUMMARY_MAX_CHARS,
-    SUMMARY_TOKENS,
     About,
     Added,
     Consistency,
@@ -77,15 +77,8 @@ def open_memory(
     *, home: _Folder = None, url: None = None, user: str = "local", uid: str | None = None, memory: str | None = None
 ) -> "Memories": ...
 @overload
-def open_memory(*, url: str, user: str = "local", memory: str | None = None) -> "RemoteMemories": ...
-@overload
 def open_memory(
-    *,
-    home: _Folder = None,
-    url: str | None,
-    user: str = "local",
-    uid: str | None = None,
-    memory: str | None = None,
+    *, home: _Folder = None, url: str | None, user: str = "local", uid: str | None = None, memory: str | None = None
 ) -> "Memories | RemoteMemories": ...
 def open_memory(
     *,
@@ -95,24 +88,26 @@ def open_memory(
     uid: str | None = None,
     memory: str | None = None,
 ) -> "Memories | RemoteMemories":
-    """Open the memories of a user: in a home folder or, with `url`, on a memory server.
+    """Open the memories of a user: in a home folder or, with `url`, on a memory server or in a database.
 
     `home` is the root folder (default: DAYPACK_HOME, else /ctx if writable, else ~/.daypack), `uid` the folder in it.
-    A server identifies the user by the token in DAYPACK_TOKEN, if that is for this address. `memory` is the
-    memory of a call without a memory_id: an id, the start of one, or a title (default: DAYPACK_MEMORY, else `default`
-    in the [memory] table of config.toml).
+    With postgresql://USER@HOST/NAME as `url` the memories are in that database, and the home has the settings, prompts
+    and models; without a `url`, DAYPACK_STORE_URL or [store] in config.toml may name a database. A server identifies
+    the user by the token in DAYPACK_TOKEN, if that is for this address. `memory` is the memory of a call without a
+    memory_id: an id, the start of one, or a title (default: DAYPACK_MEMORY, else `default` in the [memory] table of
+    config.toml).
     """
     default, origin = memory or "", ""
     if not default:
         default, origin = os.environ.get("DAYPACK_MEMORY", ""), "DAYPACK_MEMORY"
-    if url is not None:
+    if url is not None and not is_address(url):
         from daypack.memory.remote import RemoteMemories  # noqa: PLC0415 — HTTP costs 30 ms
 
         remote = RemoteMemories(url, user=user, memory=default)
         remote.default_origin = origin
         return remote
     found = find_home(home, uid)
-    backend = open_backend(found)
+    backend = open_backend(found, url or "")
     if not default:
         default, origin = backend.limits.default_memory, found.config
     memories = Memories(backend, user, default)
@@ -121,7 +116,7 @@ def open_memory(
 
 
 class Memories(MemoryTools):
-    """The memories of one user in a home folder. Threads may share it, processes may work in the same home."""
+    """The memories of one user in a home folder or a database. Threads may share it, and processes may do the same."""
 
     def __init__(
         self,
@@ -154,10 +149,23 @@ class Memories(MemoryTools):
         memories.default_memory, memories._missing_hint = own if user == self.user else ("", NO_DEFAULT_HERE)
         return memories
 
+    def since(self, token: str) -> "Memories":
+        """Return these memories; from now on, all reads of this user are as new as the write of a token, or newer.
+
+        That makes a difference with a replica, if the write went through another process.
+        """
+        self.backend.require(self.user, token)
+        return self
+
     @property
     def remote(self) -> bool:
-        """True if searches wait for an embedding model on a server."""
-        return self.backend.embedding_model.startswith("openai:")
+        """True if calls wait for a database, or searches for an embedding model on a server."""
+        return self.backend.server is not None or self.backend.embedding_model.startswith("openai:")
+
+    @property
+    def place(self) -> str:
+        """The address of the database, without its password; empty for files."""
+        return "" if self.backend.server is None else self.backend.server.database.place
 
     @property
     def flush_every(self) -> int:
@@ -183,7 +191,8 @@ class Memories(MemoryTools):
             request = self.with_default(request)
             if getattr(request, "memory_id", None) == "":
                 raise BadInput("memory_id is missing", operation=request.tool, hint=self._missing_hint)
-            return calls[type(request)](request)
+            with self.backend.waiting(self.deadline):
+                return calls[type(request)](request)
         except MemoryMissing as error:
             error.operation = request.tool  # a tool may read the memory with the means of another
             raise
@@ -214,9 +223,9 @@ class Memories(MemoryTools):
             seq=stored.seq,
             created_at=format_time(stored.created_at),
             summary=stored.summary,
-            token=self._token(memory_id, entries=stored.seq),
+            token=self.backend.token(self.user, memory_id, entries=stored.seq),
             replayed=stored.replayed,
-            notes=_notes(request.summary),
+            notes=checks.summary_notes(request.summary),
         )
 
     def _list_entries(self, request: ListEntries) -> EntryPage:
@@ -264,7 +273,7 @@ class Memories(MemoryTools):
             text = checks.check_document(read_content(request.content), self._limits)
             document = self._store.put_document(self.user, memory_id, text)
         self.backend.writes.record_success(self._writer, memory_id)
-        return replace(document, token=self._token(memory_id, documents=document.version))
+        return replace(document, token=self.backend.token(self.user, memory_id, documents=document.version))
 
     def _await_consistency(self, request: AwaitConsistency) -> Consistency:
         barrier = Barrier(self.backend, self._writer, request.timeout_ms, request.level, self._pause)
@@ -280,7 +289,7 @@ class Memories(MemoryTools):
             explain=request.explain,
             where=checks.check_where(request.where, self._limits),
         )
-        return search(self._store, self.backend.indexes, self.user, request.memory_id, question)
+        return self.backend.search(self.user, request.memory_id, question)
 
     # Beyond the tools
 
@@ -288,10 +297,11 @@ class Memories(MemoryTools):
         """Return the user's own memories, oldest first: the first, or those after a memory id, deleted or not."""
         operation, most = "list_memories", self._limits.list_memories
         number = check_number(min(read_number(limit, "limit", operation), most), most, "limit", operation)
-        known = self._store.memories(self.user)
+        store = self._store if after is None else self.backend.primary  # a replica may not know it yet
+        known = store.memories(self.user)
         start = 0
         if after is not None:
-            order = [memory.memory_id for memory in self._store.memories(self.user, deleted=None)]
+            order = [memory.memory_id for memory in store.memories(self.user, deleted=None)]
             if after not in order:
                 raise memory_missing(after, "list_memories")
             passed = frozenset(order[: order.index(after) + 1])
@@ -365,7 +375,7 @@ class Memories(MemoryTools):
     @contextmanager
     def _without_index(self, memory_id: str) -> Generator[None]:
         """Remove the index before and after, so that no crash and no search keeps erased words in it."""
-        owned = (*self.memories(), *self.memories(deleted=True))
+        owned = self.backend.primary.memories(self.user, deleted=None)
         if memory_id not in [memory.memory_id for memory in owned]:
             raise memory_missing(memory_id, "erase")
         self.backend.indexes.erase(memory_id)
@@ -414,12 +424,8 @@ class Memories(MemoryTools):
     def _with_token(self, memory: Memory) -> Memory:
         self.backend.writes.record_success(self._writer, memory.memory_id)
         newest = self._store.newest(self.user, memory.memory_id)
-        token = self._token(memory.memory_id, entries=newest.assigned, documents=newest.documents)
-        return replace(memory, token=token)
-
-    def _token(self, memory_id: str, *, entries: int = 0, documents: int = 0) -> str:
-        position = Position(self._store.store_id, memory_id, entries, documents)
-        return self.backend.positions.write_token(self.user, position)
+        numbers = {"entries": newest.assigned, "documents": newest.documents}
+        return replace(memory, token=self.backend.token(self.user, memory.memory_id, **numbers))
 
     @contextmanager
     def _recording_failure(
@@ -438,13 +444,3 @@ def _summarise(raw: str, about: About, document: str) -> str:
 
     known = "" if is_placeholder(document) else document
     return summarise_entry(raw, about, known) or raw[:SUMMARY_MAX_CHARS]
-
-
-def _notes(summary: str | None) -> tuple[str, ...]:
-    """Return advice about a summary that is within its limit but has many tokens."""
-    if summary is None or len(summary.encode()) <= 3 * SUMMARY_TOKENS:  # in no script can it have more tokens
-        return ()
-    from daypack.text.tokens import counter_for  # noqa: PLC0415 — its vocabulary is only needed for long summaries
-
-    tokens = counter_for(None).count(summary)
-    return (f"the summary has {tokens} tokens; aim for about {SUMMARY_TOKENS}",) if tokens > SUMMARY_TOKENS else ()

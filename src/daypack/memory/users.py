@@ -109,12 +109,11 @@ class Users:
         """Return the grant of a secret; unknown, revoked and expired tokens raise the same AccessDenied."""
         # Looked up by its digest, so that the time it takes reveals nothing about the secret.
         known = isinstance(cast(object, secret), str) and secret.isascii()
-        token = self._accounts.find_token(_digest(secret)) if known else None
-        if token is None or (token.expires_at is not None and (parse_time(token.expires_at) or 0) <= now_ms()):
-            raise AccessDenied(
-                "the token is not valid", operation="check token", hint="create one with `daypack token new USER`"
-            )
-        return Grant(token.user, token.scope, token.token_id)
+        return _grant(self._accounts.find_token(_digest(secret)) if known else None)
+
+    def check_token_id(self, user: str, token_id: str) -> Grant:
+        """Return the grant of a user's token by its public id, for a caller that has proved to know its secret."""
+        return _grant(next((token for token in self.tokens(user) if token.token_id == token_id), None))
 
     def tokens(self, user: str | None = None) -> tuple[Token, ...]:
         """Return the tokens of a user, or of all users, without secrets."""
@@ -125,6 +124,13 @@ class Users:
         if not self._accounts.drop_token(check_text(token_id, "token id", "revoke token")):
             hint = "list the ids with `daypack token list`"
             raise NotFound("there is no such token", operation="revoke token", place=token_id[:64], hint=hint)
+
+
+def _grant(token: Token | None) -> Grant:
+    if token is None or (token.expires_at is not None and (parse_time(token.expires_at) or 0) <= now_ms()):
+        hint = "create one with `daypack token new USER`"
+        raise AccessDenied("the token is not valid", operation="check token", hint=hint)
+    return Grant(token.user, token.scope, token.token_id)
 
 
 def _is_quota(quota: object) -> bool:

@@ -10,7 +10,8 @@ import pytest
 from memory.project.repositories import git, new_repository
 
 from daypack.errors import BadInput, MemoryMissing
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.memory.project import Project, find_project, project_folder, project_memory
 from daypack.memory.project.memory import choose_memory, ensure_memory, expected_memory
 from daypack.memory.tools import Memories
@@ -216,7 +217,7 @@ def test_processes_that_start_at_the_same_time_create_one_memory(
     if named:
         name_memory(repository, '"shared"')
     code = (
-        "import sys; from daypack.memory.project import *; from daypack.history.layout import find_home;"
+        "import sys; from daypack.memory.project import *; from daypack.history.home import find_home;"
         "import daypack.memory.tools; home, project = find_home(sys.argv[1]), find_project(sys.argv[2]);"
         "print('ready', flush=True); sys.stdin.read(); print(project_memory(home, project))"
     )
