@@ -42,7 +42,7 @@ def furnished(root: str) -> Home:
 
 
 def said(root: str, name: str = "work", uid: str = UID) -> list[str]:
-    with daypack.open_session(name, home=root, uid=uid, create=False) as session:
+    with daypack.open_session(name, home=root, uid=uid, store="", create=False) as session:
         return [message.text for message in session.messages()]
 
 

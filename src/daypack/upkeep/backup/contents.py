@@ -1,7 +1,8 @@
 """What belongs to a backup: everything that cannot be made again, and nothing that can.
 
-Left out: search indexes, vectors and the other derived files, downloaded models, temporary files, and the records of
-other backups. Links, devices and names that are not UTF-8 are left out too, and listed.
+Memories and sessions in a database are copied from there. Left out: caches of sessions, search indexes, vectors and the
+other derived files, downloaded models, temporary files, and the records of other backups. Links, devices and names that
+are not UTF-8 are left out too, and listed.
 """
 
 import os
@@ -11,16 +12,18 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from daypack.errors import BadName
+from daypack.errors import BadInput, BadName
 from daypack.files import atomic
 from daypack.files.rewrite import STAGING
+from daypack.history.creation import absent
 from daypack.history.layout import Home, check_name
-from daypack.history.session import absent
 from daypack.upkeep.backup.manifest import MOST_PARTS, Item, ItemKind, Scope, is_item
 from daypack.upkeep.backup.records import BACKUPS
+from daypack.upkeep.database import find_database
 
 _KEPT_CONTEXT = ("pinned", "child", "budget", "gc.policy")  # people edit them; the rest of context/ is derived
-_NOT_COPIED = ("model", "find", BACKUPS)  # of a user's folder
+DATABASE = "database"  # where a backup has the records of one; a home has no such folder
+_NOT_COPIED = ("model", "find", "store", DATABASE, BACKUPS)  # of a user's folder
 _NOT_KEPT = ("-wal", "-shm", "-journal", ".new")  # of a database: its copy is a single file
 
 
@@ -54,12 +57,31 @@ def users_of(root: str) -> list[str]:
 def items_of(home: Home, request: Request) -> list[Item]:
     """Return the parts that a request means, in the order of a backup."""
     if request.scope == "session":
+        if home.database is not None:
+            raise _refused(f"{request.agent}/{request.session}")
         layout = home.session(request.agent, request.session or "")
         if not atomic.exists(layout.messages):
             raise absent(layout, "back up")
         return [Item(os.path.relpath(layout.folder, home.root), "session")]
     users = users_of(home.root) if request.scope == "home" else [home.uid]
-    return [item for user in users for item in _items_of_user(Home(home.root, user))]
+    items = [item for user in users for item in _items_of_user(Home(home.root, user))]
+    return [*items, *_databases_of(home, users)]
+
+
+def _refused(name: str) -> BadInput:
+    """Return the error for one session of a database, whose records are copied together."""
+    hint = f"back up everything without --session; or copy it to a folder: `daypack copy URL DIR --session {name}`"
+    return BadInput("the session is in a database", operation="back up", place=name, hint=hint)
+
+
+def _databases_of(home: Home, users: list[str]) -> list[Item]:
+    """Return the databases that have memories, each once: users may share one."""
+    found: dict[str, Item] = {}
+    for user in dict.fromkeys((home.uid, *users)):
+        own = Home(home.root, user)
+        if database := find_database(own):
+            found.setdefault(database.place, _item(own, "database", DATABASE))
+    return list(found.values())
 
 
 def _items_of_user(home: Home) -> Iterator[Item]:

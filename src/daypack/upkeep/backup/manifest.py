@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from daypack.errors import BadName, StorageFailed
 from daypack.history.layout import check_name
-from daypack.history.lines import UNREADABLE
+from daypack.history.logs.lines import UNREADABLE
 from daypack.types.digest import digest_bytes
 from daypack.upkeep.backup.tarball import Member, members, not_a_backup, read_member
 
 FORMAT = "daypack-backup/1"
 NAME = "manifest.json"
-ItemKind = Literal["session", "archived", "memory", "file"]
+ItemKind = Literal["session", "archived", "memory", "database", "file"]
 Scope = Literal["home", "user", "session"]
 _MOST_BYTES = 1 << 30
 _KEY = b',"digest":"'
@@ -33,6 +33,8 @@ MOST_PARTS = 64  # of a path; nothing that daypack writes has so many
 
 class Item(Struct, frozen=True, omit_defaults=True):
     """A part that is restored whole: a session, the memories of a user, or a file of the user's folder.
+
+    Memories are the folder with their store, or the records of a database (see `database/lines.py`).
 
     `position` is the length of each log at one moment; lines that were appended later are not in the backup.
     """
@@ -44,6 +46,7 @@ class Item(Struct, frozen=True, omit_defaults=True):
     memories: int = 0
     entries: int = 0
     documents: int = 0
+    sessions: int = 0  # of a database
     position: dict[str, int] = {}
 
     @property
@@ -207,9 +210,9 @@ def _names(parts: Sequence[str], kind: ItemKind) -> Sequence[str] | None:
             return user, agent, session
         case ["home", user, "archive", agent, session], "archived":
             return user, agent, session
-        case ["home", user, "memory"], "memory":
+        case ["home", user, "memory" | "database" as name], _ if name == kind:
             return (user,)
-        case ["home", user, name], "file" if name not in ("agent", "archive", "memory", "model"):
+        case ["home", user, name], "file" if name not in ("agent", "archive", "memory", "model", "database"):
             return user, name
         case _:
             return None

@@ -8,6 +8,7 @@ from msgspec import Struct
 from daypack.history.layout import Home
 from daypack.upkeep.backup.contents import LeftOut, Request, files_of, items_of
 from daypack.upkeep.backup.manifest import Item, ItemKind, Scope
+from daypack.upkeep.database import find_database, measure, measure_sessions
 
 _ID_DIGITS = 12
 
@@ -52,5 +53,18 @@ def plan_id(scope: Scope, items: list[Item]) -> str:
 
 
 def _planned(root: str, item: Item, left_out: list[LeftOut]) -> PlannedItem:
+    if item.kind == "database":
+        return PlannedItem(item.user, item.name, item.kind, 1, _size_of_database(Home(root, item.user)))
     files = files_of(root, item, left_out)
     return PlannedItem(item.user, item.name, item.kind, len(files), sum(file.size for file in files))
+
+
+def _size_of_database(home: Home) -> int:
+    """Return about how many bytes the memories and sessions in a database have."""
+    database = find_database(home)
+    if database is None:
+        return 0
+    try:
+        return measure(database).bytes + measure_sessions(database)
+    finally:
+        database.close()

@@ -19,7 +19,7 @@ from msgspec import Struct
 from daypack.errors import WriteFailed
 from daypack.files import atomic, jsonl
 from daypack.files.durable import sync
-from daypack.history.lines import UNREADABLE
+from daypack.history.logs.lines import UNREADABLE
 
 BACKUPS = "backups.jsonl"
 ERASURES = "erasures.jsonl"
@@ -66,7 +66,8 @@ def erasures(folder: str) -> list[Erasure]:
 
 
 def add_record(folder: str, record: KnownBackup | Erasure) -> None:
-    """Append a record durably."""
+    """Append a record durably; with memories in a database, it may be the first file of the home."""
+    atomic.make_folders(folder)
     path = os.path.join(folder, BACKUPS if isinstance(record, KnownBackup) else ERASURES)
     _append(path, msgspec.json.encode(record) + b"\n")
 

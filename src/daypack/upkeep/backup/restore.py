@@ -5,6 +5,9 @@
 
 Before the journal exists nothing has changed, and the folder is a leftover. Once it exists, every move can be repeated:
 a part is done if its inode is in its place. What was replaced is removed only after all parts are done.
+
+Memories of a database are restored in one transaction before the journal: a restore that is interrupted after it finds
+the same records there, and continues with the files.
 """
 
 import fcntl
@@ -20,6 +23,7 @@ from daypack.files import atomic
 from daypack.files.lock import Lock
 from daypack.history.layout import Home, Layout
 from daypack.upkeep.archive import Guard, guard_links, refuse_if_in_use
+from daypack.upkeep.backup.database.member import restore_database
 from daypack.upkeep.backup.exchange import exchange
 from daypack.upkeep.backup.extraction import extract, remove_tree
 from daypack.upkeep.backup.manifest import Backup, is_item
@@ -69,8 +73,13 @@ def apply(root: str, path: str, request: Request, plan_id: str | None = None, gu
             _refuse_in_use(root, item, guard)
         try:
             with _moving(root):
-                _stage(root, backup, items)
-                _commit(root, items)
+                files = tuple(item for item in items if item.kind != "database")
+                _stage(root, backup, files)
+                for item in items:
+                    if item.kind == "database":
+                        restore_database(Home(root, item.user), backup, item.source)
+                if files:
+                    _commit(root, files)
         except BaseException:
             if not os.path.lexists(os.path.join(root, STAGING, _JOURNAL)):
                 with suppress(OSError, DaypackError):  # the next restore removes it
@@ -114,8 +123,14 @@ def _check(planned: Plan, request: Request, path: str) -> None:
             f"these exist, and nothing is overwritten: {names}",
             operation="restore",
             place=planned.root,
-            hint=f"restore to a new home with --home, or replace them with --replace {kept[0]} (or --replace all)",
+            hint=_hint_for(planned.existing[0]),
         )
+
+
+def _hint_for(existing: RestoredItem) -> str:
+    if existing.kind == "database":
+        return "create a new database and name it with --store; a database is never overwritten"
+    return f"restore to a new home with --home, or replace them with --replace {existing.name} (or --replace all)"
 
 
 def _refuse_in_use(root: str, item: RestoredItem, guard: Guard | None) -> None:

@@ -11,8 +11,10 @@ from msgspec import Struct, structs
 from daypack.errors import BadInput, StorageFailed
 from daypack.files import atomic
 from daypack.history.layout import Home, Layout
-from daypack.history.lines import UNREADABLE
+from daypack.history.logs.lines import UNREADABLE
 from daypack.upkeep.archive import Guard, refuse_if_in_use
+from daypack.upkeep.backup.database.member import state_of, target_of
+from daypack.upkeep.backup.database.restoring import filled
 from daypack.upkeep.backup.extraction import check_digests, extract
 from daypack.upkeep.backup.manifest import Backup, File, Item, ItemKind, Scope
 from daypack.upkeep.backup.records import ERASURES, Erasure, erasures
@@ -116,7 +118,8 @@ class Plan(Struct, frozen=True):
     def replacing(self) -> "Plan":
         """Return the plan that replaces everything that exists."""
         items = tuple(
-            structs.replace(item, state="replaced") if item.state == "exists" else item for item in self.items
+            structs.replace(item, state="replaced") if item.state == "exists" and item.kind != "database" else item
+            for item in self.items
         )
         return structs.replace(self, id=_plan_id(self.digest, items, self.erased), items=items)
 
@@ -203,6 +206,8 @@ def place_of(path: str, request: Request) -> str:
 
 
 def _restored(root: str, backup: Backup, item: Item, request: Request) -> RestoredItem:
+    if item.kind == "database":
+        return _restored_database(root, backup, item, request)
     files = backup.files_of(item)
     path = place_of(item.path, request)
     store = f"{item.path}/{STORE}"
@@ -227,6 +232,22 @@ def _restored(root: str, backup: Backup, item: Item, request: Request) -> Restor
         bytes=sum(file.size for file in files),
         tokens=tokens,
         revoked=revoked,
+    )
+
+
+def _restored_database(root: str, backup: Backup, item: Item, request: Request) -> RestoredItem:
+    """Return what happens to the records of a database: they are restored into an empty one, and replace nothing."""
+    path = place_of(item.path, request)
+    home = Home(root, path.split("/")[1])
+    with target_of(home, backup) as database:
+        state = state_of(database, backup, item, home)
+        if state.name == "exists" and item.name in request.replace:
+            raise filled(database.place)
+    files = backup.files_of(item)
+    size = sum(file.size for file in files)
+    tokens = len(state.tokens - state.revoked)
+    return RestoredItem(
+        home.uid, item.name, item.kind, state.name, path, item.path, len(files), size, tokens, len(state.revoked)
     )
 
 
@@ -297,7 +318,9 @@ def _is_about(erasure: Erasure, item: Item, digest: str) -> bool:
     """Return True if an erasure changed this part, or found the text in this backup of a session that was gone."""
     if item.session:
         return item.session in erasure.sessions or f"{digest} {item.session}" in erasure.backups
-    return item.kind == "memory" and (bool(erasure.memories) or f"{digest} memory" in erasure.backups)
+    is_memory = item.kind in ("memory", "database")
+    erased = bool(erasure.memories) or (item.sessions > 0 and bool(erasure.sessions))
+    return is_memory and (erased or f"{digest} {item.kind}" in erasure.backups)
 
 
 def _tombstones(folder: str, backup: Backup, item: Item, user: str) -> Iterator[BroughtBack]:

@@ -2,8 +2,8 @@
 
 A session: both logs are measured under its lock, and copied up to that length without it. Lines are never changed, so
 the lock is held for microseconds. If an erasure replaced the files meanwhile, the session is copied again: a backup
-never mixes what was before it with what is after it. A store: SQLite's online backup. Everything else is replaced
-whole when it changes, so one open file is one version.
+never mixes what was before it with what is after it. A store: SQLite's online backup; a database: one transaction.
+Everything else is replaced whole when it changes, so one open file is one version.
 """
 
 import os
@@ -22,8 +22,11 @@ from daypack.files.lock import Lock
 from daypack.files.rewrite import JOURNAL
 from daypack.history.layout import Home, Layout
 from daypack.upkeep.backup.contents import Found, files_of
+from daypack.upkeep.backup.database.copying import copy_records
+from daypack.upkeep.backup.database.lines import NAME as RECORDS
 from daypack.upkeep.backup.manifest import File, Item
 from daypack.upkeep.backup.tarball import TarWriter
+from daypack.upkeep.database import find_database
 from daypack.upkeep.session_settings import settings_of
 
 LOGS = ("events.jsonl", "messages.jsonl")  # in this order: events refer to messages that exist before them
@@ -56,7 +59,7 @@ class Snapshot:
         for _ in range(_TRIES):
             position, count = self._tar.position, len(self.files)
             try:
-                copied = self._copy_session(item) if item.session else self._copy_plain(item)
+                copied = self._copy(item)
             except (EOFError, _Moved):
                 self._tar.cut(position)
                 del self.files[count:]
@@ -64,6 +67,27 @@ class Snapshot:
             return copied if len(self.files) > count else None
         problem = f"changed {_TRIES} times while it was copied"
         raise StorageFailed(problem, operation="back up", place=os.path.join(self._root, item.path), hint="try again")
+
+    def _copy(self, item: Item) -> Item:
+        if item.kind == "database":
+            return self._copy_database(item)
+        return self._copy_session(item) if item.session else self._copy_plain(item)
+
+    def _copy_database(self, item: Item) -> Item:
+        database = find_database(Home(self._root, item.user))
+        if database is None:
+            return item  # the setting is gone
+        copy = os.path.join(self._scratch, RECORDS)
+        fd = os.open(copy, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            end = copy_records(database, lambda data: jsonl.write_all(fd, data), lambda: _empty(fd))
+            self._add(f"{item.path}/{RECORDS}", fd, os.fstat(fd).st_size)
+        finally:
+            database.close()
+            os.close(fd)
+            atomic.discard(copy)
+        counts = {name: end.counts[name] for name in ("memories", "entries", "documents", "sessions")}
+        return structs.replace(item, **counts)
 
     def _copy_session(self, item: Item) -> Item:
         layout = Layout(self._root, os.path.join(self._root, item.path))
@@ -147,6 +171,11 @@ class Snapshot:
 
         self.files.append(File(path, size, self._tar.add(path, size, chunks())))
         return lines
+
+
+def _empty(fd: int) -> None:
+    os.ftruncate(fd, 0)
+    os.lseek(fd, 0, os.SEEK_SET)
 
 
 def _flock(home: Home, layout: Layout) -> bool:

@@ -15,7 +15,7 @@ from daypack.files import atomic, read_only
 from daypack.files.database import BUSY_SECONDS
 from daypack.files.durable import sync_commits
 from daypack.memory.audit_log.log import NAME as AUDIT
-from daypack.memory.audit_log.reading import Selection, select
+from daypack.memory.audit_log.reading import Selection, read_lines, select
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -50,11 +50,16 @@ def revoked_tokens(copy: str, current: str, audit: str) -> frozenset[str]:
     copied, there = tokens_of(copy), tokens_of(current)
     if copied is None or not copied.ids:
         return frozenset()
-    lines = select(os.path.join(audit, AUDIT), Selection(action="token.revoke"))
-    revoked = {line.target for line in lines}  # also one that was killed: it was meant
+    revoked = audited_revocations(audit)
     if there is not None and there.store == copied.store:
         revoked |= copied.ids - there.ids
     return frozenset(copied.ids & revoked)
+
+
+def audited_revocations(audit: str) -> set[str]:
+    """Return the tokens that an audit log says were revoked; also if that was interrupted: it was meant."""
+    lines = select(read_lines(os.path.join(audit, AUDIT)), Selection(action="token.revoke"))
+    return {line.target for line in lines}
 
 
 def drop_tokens(path: str, revoked: AbstractSet[str]) -> None:

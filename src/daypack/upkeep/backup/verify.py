@@ -7,6 +7,8 @@ from msgspec import Struct, structs
 from daypack.errors import Damaged
 from daypack.files import atomic
 from daypack.history.layout import Home, Layout
+from daypack.upkeep.backup.database.lines import check
+from daypack.upkeep.backup.database.member import records_of
 from daypack.upkeep.backup.extraction import extract, remove_tree
 from daypack.upkeep.backup.manifest import Backup, Item, Scope
 from daypack.upkeep.backup.scratch import scratch_folder
@@ -62,7 +64,7 @@ def verify_in(path: str, scratch: str) -> Verified:
             created_at=manifest.created_at,
             scope=manifest.scope,
             users=manifest.users,
-            sessions=sum(bool(item.session) for item in items),
+            sessions=sum(item.sessions or bool(item.session) for item in items),
             messages=sum(item.messages for item in items),
             events=sum(item.events for item in items),
             memories=sum(item.memories for item in items),
@@ -75,6 +77,8 @@ def verify_in(path: str, scratch: str) -> Verified:
 
 def _examine(backup: Backup, item: Item, scratch: str) -> list[Finding]:
     folder, shown = os.path.join(scratch, item.path), os.path.join(backup.manifest.root, item.path)
+    if item.kind == "database":
+        return _examine_records(backup, item, shown)
     if item.kind == "memory":
         return [_moved(found, folder, shown) for found in _examine_store(backup, item, scratch)]
     if not item.session:
@@ -114,4 +118,17 @@ def _examine_store(backup: Backup, item: Item, scratch: str) -> list[Finding]:
         return findings or [Finding("damage", path, error.problem, advice)]
     if counts != (item.memories, item.entries, item.documents) and not findings:
         raise not_a_backup(backup.path, f"{item.name} has {counts[1]:,} entries, not {item.entries:,}")
+    return findings
+
+
+def _examine_records(backup: Backup, item: Item, shown: str) -> list[Finding]:
+    """Return the records of a database that do not match their checksum: they are in the backup as they were."""
+    checked = check(records_of(backup, item))
+    counts = tuple(checked.counts.get(name, 0) for name in ("memories", "entries", "documents"))
+    if counts != (item.memories, item.entries, item.documents):
+        raise not_a_backup(backup.path, f"{item.name} has {counts[1]:,} entries, not {item.entries:,}")
+    advice = "it was damaged in the database, and is in the backup as it is; restore an earlier one"
+    findings = [Finding("damage", shown, f"{record}: checksum mismatch", advice) for record in checked.damaged]
+    if checked.more:
+        findings.append(Finding("damage", shown, f"{checked.more:,} more records: checksum mismatch", advice))
     return findings
