@@ -1,0 +1,1 @@
+"""Copies sessions and memories between the files of a home and a database, verified and resumable."""
