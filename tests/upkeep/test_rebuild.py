@@ -225,9 +225,7 @@ def test_the_rebuilt_ledger_equals_the_original(full: Session) -> None:
 
 def verified(session: Session) -> dict[str, str]:
     """Return the differences that `verify` reports: path -> problem."""
-    root = str(session.path.parents[5])
-    place = Home(root, session.path.parts[-5])
-    differences = verify(place, session.agent, session.name, session.history.config)
+    differences = verify(place_of(session), session.agent, session.name, session.history.config)
     return {difference.path: difference.problem for difference in differences}
 
 
@@ -263,7 +261,7 @@ def test_verify_reports_that_the_newest_turn_cannot_be_replayed(full: Session) -
 
 
 def place_of(session: Session) -> Home:
-    return Home(str(session.path.parents[5]), session.path.parents[3].name)
+    return session.layout.home
 
 
 @pytest.mark.parametrize("name", ["cwd", "state", "blob/pipe", "messages.jsonl.torn-1"])

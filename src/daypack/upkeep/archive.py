@@ -18,11 +18,13 @@ from msgspec import Struct
 from daypack.errors import BadInput, SessionMissing, StorageFailed, UnsafePath
 from daypack.files import atomic
 from daypack.files.lock import Lock
+from daypack.history.creation import absent
 from daypack.history.facets import Facets
 from daypack.history.layout import Home, Layout, check_name
 from daypack.history.listing.index import forget_rows
-from daypack.history.session import History, absent
+from daypack.history.session import History
 from daypack.memory.project.memory import forget_texts
+from daypack.upkeep.fetching import fetch_session
 from daypack.upkeep.gc.policy import read_policy
 from daypack.upkeep.gc.session_files import size_of
 from daypack.upkeep.session_settings import settings_of
@@ -52,6 +54,7 @@ class Moved(Struct, frozen=True):
 
 def archive(home: Home, agent: str, name: str, guard: Guard) -> Moved:
     """Move a session to the archive under the next free number; a session in use is refused."""
+    _refuse_stored(home, agent, name, "archive")
     layout = _live_layout(home, agent, name)
     folder = _archive_folder(home, agent)
     with _locked(home, layout, layout.messages):
@@ -82,6 +85,7 @@ def archived(home: Home, agent: str, name: str) -> list[int]:
 
 def restore(home: Home, agent: str, name: str, number: int | None = None) -> Moved:
     """Move an archived session back, the newest unless `number` is given; an existing session is not overwritten."""
+    _refuse_stored(home, agent, name, "restore")
     layout = home.session(agent, name)
     chosen = _choose(home, agent, name, number)
     folder = _archive_folder(home, agent)
@@ -108,6 +112,8 @@ def delete(home: Home, agent: str, name: str, guard: Guard, number: int | None =
     """
     layout = home.session(agent, name)
     numbers = archived(home, agent, name)
+    if number is None and home.database is not None and name in home.list(agent):
+        return _delete_stored(home, layout, guard)
     if number is None and (atomic.exists(layout.folder) or not numbers):
         layout = _live_layout(home, agent, name)
         _check_policy(home, layout)
@@ -127,6 +133,40 @@ def delete(home: Home, agent: str, name: str, guard: Guard, number: int | None =
     guard_links(home, path)
     with _locked(home, layout, os.path.join(path, os.path.basename(layout.messages))):
         return _delete(home, Moved(agent, name, chosen, path, size_of(path)))
+
+
+def _refuse_stored(home: Home, agent: str, name: str, operation: str) -> None:
+    """Refuse to move the folder of a session in a database: it is a cache, and the session would stay where it is."""
+    if home.database is None:
+        return
+    problem = "sessions of this home are in a database, and an archive has files"
+    hint = f"copy it to a folder first: `daypack copy URL DIR --session {quote(agent)}/{quote(name)}`"
+    raise BadInput(problem, operation=operation, place=f"{agent}/{name}", hint=hint)
+
+
+def _delete_stored(home: Home, layout: Layout, guard: Guard) -> Moved:
+    """Delete a session from its database, and its cache here; other workers notice that it is gone."""
+    import shutil  # noqa: PLC0415 — only where something is deleted
+
+    from daypack.history.postgres.cache import store_of  # noqa: PLC0415 — few have a database
+    from daypack.history.postgres.rewriting import SessionRows  # noqa: PLC0415
+    from daypack.memory.store.postgres.erasure import clean  # noqa: PLC0415
+
+    store = store_of(layout)
+    opened = store.find(layout.agent, layout.name)
+    if opened is None:
+        raise absent(layout, "delete")
+    fetch_session(layout)
+    _check_policy(home, layout)
+    refuse_if_in_use(layout, guard, "delete")
+    rows = SessionRows(store.database, store.tenant, opened.stored.number)
+    size = sum(mark.end for mark in rows.known().ends)
+    tables = rows.delete()
+    shutil.rmtree(layout.folder, ignore_errors=True)
+    forget_rows(home)
+    forget_texts(home)
+    clean(store.database, tables)
+    return Moved(layout.agent, layout.name, None, None, size)
 
 
 def sweep(home: Home) -> int:

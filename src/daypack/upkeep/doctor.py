@@ -3,7 +3,7 @@
 import os
 import shlex
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Literal, cast
 from zlib import crc32
@@ -15,10 +15,10 @@ from daypack.errors import BadSource, DaypackError
 from daypack.files import atomic, blobs, jsonl
 from daypack.files.offsets import DAMAGED, UNSEALED, Offsets, Slot
 from daypack.files.rewrite import STAGING
+from daypack.history.creation import check_format
 from daypack.history.layout import Layout
-from daypack.history.lines import UNREADABLE, examine, next_seq
-from daypack.history.reader import PREFIX
-from daypack.history.session import check_format
+from daypack.history.logs.lines import UNREADABLE, examine, next_seq
+from daypack.history.logs.reader import PREFIX
 from daypack.text.tokens import counter_named
 from daypack.turn.evidence.observed.record import blobs_of
 from daypack.turn.ledger import OBSERVED
@@ -28,6 +28,7 @@ from daypack.types.kinds import SESSION_STATES
 
 Severity = Literal["damage", "warning", "note"]
 _BATCH = 10_000
+_EVENTS = msgspec.json.Decoder(Event)
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -73,7 +74,7 @@ def _examine_log(layout: Layout, path: str, shape: type[Message | Event]) -> Ite
         return
     try:
         size = os.fstat(fd).st_size
-        yield from _examine_lines(layout, path, fd, size, shape)
+        yield from examine_lines(path, jsonl.scan(fd, 0, size), shape, _IndexCheck(layout, path))
         tail = jsonl.unterminated(fd, 0, size)
         if tail and os.fstat(fd).st_size == size:
             tail_kind, remedy = "incomplete line", "moves it to a .torn file"
@@ -93,12 +94,17 @@ def _examine_log(layout: Layout, path: str, shape: type[Message | Event]) -> Ite
         os.close(fd)
 
 
-def _examine_lines(layout: Layout, path: str, fd: int, size: int, shape: type[Message | Event]) -> Iterator[Finding]:
+def examine_lines(
+    path: str,
+    lines: Iterable[tuple[int, bytes]],
+    shape: type[Message | Event],
+    index: "_IndexCheck | None" = None,
+) -> Iterator[Finding]:
+    """Yield what is wrong with the lines of a log, each given with its offset, and with their index."""
     decoder = msgspec.json.Decoder(shape)
-    index = _IndexCheck(layout, path)
     seq = number = crc = 0
     unsealed: list[int] = []
-    for number, (offset, line) in enumerate(jsonl.scan(fd, 0, size), 1):
+    for number, (offset, line) in enumerate(lines, 1):
         examined = examine(line[:-1])
         problem = examined.reason
         try:
@@ -117,12 +123,14 @@ def _examine_lines(layout: Layout, path: str, fd: int, size: int, shape: type[Me
             yield _misnumbered(path, shape, examined.seq, seq, (number, offset))
         seq = next_seq(seq, examined)
         crc = crc32(line, crc)
-        index.compare(number, (offset, len(line), seq, crc), damaged=bool(examined.flags & DAMAGED))
+        if index is not None:
+            index.compare(number, (offset, len(line), seq, crc), damaged=bool(examined.flags & DAMAGED))
     if unsealed:
         shown = ", ".join(map(str, unsealed[:10])) + (" …" if len(unsealed) > 10 else "")
         problem = f"{(f'{len(unsealed)} lines' if len(unsealed) > 1 else '1 line')} without a checksum: {shown}"
         yield Finding("note", path, problem, "fine for lines written by hand; later changes to them cannot be detected")
-    yield from index.findings(number)
+    if index is not None:
+        yield from index.findings(number)
 
 
 def _misnumbered(path: str, shape: type, stated: int, previous: int, place: tuple[int, int]) -> Finding:
@@ -179,7 +187,7 @@ def _examine_meta(layout: Layout) -> Iterator[Finding]:
         elif not isinstance(meta := msgspec.json.decode(data), dict):
             yield Finding("damage", layout.meta, "meta.json is not an object", advice)
         else:
-            _check_settings(layout, cast(dict[str, Any], meta))
+            check_settings(layout, cast(dict[str, Any], meta))
     except DaypackError as error:
         yield Finding("damage", layout.meta, error.problem, error.hint)
     except UNREADABLE as error:
@@ -189,7 +197,8 @@ def _examine_meta(layout: Layout) -> Iterator[Finding]:
         yield Finding("warning", layout.state, f"unknown state {state!r}", f"write one of {', '.join(SESSION_STATES)}")
 
 
-def _check_settings(layout: Layout, meta: dict[str, Any]) -> None:
+def check_settings(layout: Layout, meta: dict[str, Any]) -> None:
+    """Raise BadConfig if a session cannot be opened with its settings."""
     check_format(layout, meta)
     settle([(layout.meta, meta)])
     counter_named(str(meta.get("tokenizer") or "o200k_base"))
@@ -215,13 +224,17 @@ def _examine_blobs(layout: Layout) -> Iterator[Finding]:
 
 def _references(layout: Layout) -> Iterator[tuple[Event, str]]:
     """Yield the blobs that events refer to: captured text, items of turns, envelopes."""
-    decoder = msgspec.json.Decoder(Event)
     for line in (atomic.read(layout.events) or b"").split(b"\n"):
-        if (b'"blob":' in line or b'"context.' in line) and (record := examine(line).record):
-            with suppress(*UNREADABLE, TypeError, KeyError, AttributeError, BadSource):
-                event = decoder.decode(record)
-                for name in _blobs_of(event):
-                    yield event, name
+        yield from references_in(line)
+
+
+def references_in(line: bytes) -> list[tuple[Event, str]]:
+    """Return the event of a line with each blob it refers to."""
+    if (b'"blob":' in line or b'"context.' in line) and (record := examine(line).record):
+        with suppress(*UNREADABLE, TypeError, KeyError, AttributeError, BadSource):
+            event = _EVENTS.decode(record)
+            return [(event, name) for name in _blobs_of(event)]
+    return []
 
 
 def _blobs_of(event: Event) -> list[str]:

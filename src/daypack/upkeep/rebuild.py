@@ -15,6 +15,7 @@ from daypack.history.layout import Home, Layout
 from daypack.history.session import History
 from daypack.turn.prepare import Turns
 from daypack.types.digest import digest_bytes
+from daypack.upkeep.fetching import fetch_session
 from daypack.upkeep.gc.apply import APPLIED
 from daypack.upkeep.gc.policy import restore_policy
 
@@ -46,10 +47,15 @@ class Difference(Struct, frozen=True):
 
 
 def verify(place: Home, agent: str, name: str, config: Config) -> tuple[Difference, ...]:
-    """Rebuild a copy of a session in a temporary folder and compare; the session itself is only read."""
+    """Rebuild a copy of a session in a temporary folder and compare; the session itself is only read.
+
+    Of a session in a database, this worker has no files that only another one wrote: a missing file is no difference.
+    """
     import tempfile  # noqa: PLC0415 — only `verify` needs it
 
     layout = place.session(agent, name)
+    fetch_session(layout)
+    is_cache = place.database is not None
     with tempfile.TemporaryDirectory(prefix="daypack-verify-") as folder:
         copy = Home(folder, place.uid).session(agent, name)
         _copy(layout, copy)
@@ -67,6 +73,7 @@ def verify(place: Home, agent: str, name: str, config: Config) -> tuple[Differen
         Difference(path, problem)
         for path in sorted(rebuilt.keys() | actual.keys())
         if (problem := _compare(rebuilt.get(path), actual.get(path)))
+        and not (is_cache and path not in actual)
         and not _is_collected(path, collected, removed=path not in actual)
     )
 

@@ -6,7 +6,8 @@ import unicodedata
 from pathlib import Path
 
 import daypack
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.session import Session
 
 SECRET = 'pfirsich-"Größe"/\\4711'

@@ -10,7 +10,8 @@ import pytest
 
 import daypack
 from daypack.errors import BadInput
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.upkeep.find import Filters, Found, find, forget_index
 
 _PORT = "Port 8080 was taken by the old proxy, so I changed listen_port to 8093 in deploy/server.toml."

@@ -1,7 +1,7 @@
 """Results are grouped: a few of each session, the same line once, short names of sessions."""
 
 import daypack
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.upkeep.find import find
 from daypack.upkeep.find.groups import ShortNames
 

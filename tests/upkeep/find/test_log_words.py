@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from daypack.files.jsonl import seal
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.upkeep.find import find
 from daypack.upkeep.find.log_words import identifier_parts, index_text
 

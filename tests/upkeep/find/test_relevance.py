@@ -4,7 +4,8 @@ import pytest
 
 import daypack
 from daypack.errors import BadInput
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.upkeep.find import find
 from daypack.upkeep.find.relevance import FLOOR, Relevance, answers
 

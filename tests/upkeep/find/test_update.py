@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from daypack.files.jsonl import seal
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.upkeep.find import find, forget_index
 from daypack.upkeep.find.index import FindIndex, read_sessions
 from daypack.upkeep.find.update import Progress, update

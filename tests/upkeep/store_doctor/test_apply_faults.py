@@ -14,7 +14,7 @@ from campaigns import Campaign
 from faults import Faults, calls_of, injected
 from memory.damage import change, store_path
 
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.memory.tools import Memories, open_memory
 from daypack.upkeep.store_doctor.apply import apply_repair
 from daypack.upkeep.store_doctor.report import examine_memories

@@ -14,7 +14,8 @@ from memory.damage import change, store_path
 from memory_server import run_daypack
 
 from daypack.errors import BadInput
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.memory.store.examination import Examination
 from daypack.memory.store.port import NewEntry
 from daypack.memory.store.repair import Repair

@@ -16,14 +16,13 @@ from daypack.history.draft import draft_event
 from daypack.history.layout import Home
 from daypack.history.listing.index import forget_rows
 from daypack.history.session import History
-from daypack.memory.audit_log.log import AuditLog
 from daypack.memory.audit_log.record import Deed
 from daypack.memory.project.memory import forget_texts
 from daypack.memory.store.port import Rewritten, is_id
 from daypack.turn.prepare import Turns
 from daypack.upkeep.backup.records import Erasure as ErasureRecord
 from daypack.upkeep.backup.records import add_record, moment
-from daypack.upkeep.erase.plan import Erasure, Plan, Request, is_nothing, plan
+from daypack.upkeep.erase.plan import Erasure, Plan, Request, comparable, is_nothing, plan
 from daypack.upkeep.erase.scope import Elsewhere, Place, all_sessions
 from daypack.upkeep.erase.session_rewrite import SessionPlan, SessionRewrite
 from daypack.upkeep.find.index import forget_index
@@ -71,7 +70,7 @@ def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
         target=f"plan {planned.id}",
         entries=(request.entry,) if is_id(request.entry) and request.entry else (),
     )
-    with AuditLog(home.audit).recording(deed), closing(erasure):
+    with closing(erasure), erasure.backend.recording(deed):
         held = erasure.backups
         _record(erasure, planned)  # before: if this is killed, a restore must know what may be erased
         by_path = {found.path: found for found in planned.sessions}
@@ -99,7 +98,7 @@ def _record(erasure: Erasure, planned: Plan) -> None:
         for place in all_sessions(erasure.home)
         if any(found.path.startswith(os.path.join(place.layout.folder, "")) for found in planned.elsewhere)
     }
-    stays |= {"memory"} if any(found.is_memory for found in planned.elsewhere) else set()
+    stays |= {"memory", "database"} if any(found.is_memory for found in planned.elsewhere) else set()
     parts = (part for holding in erasure.backups for part in holding.parts if part.partition(" ")[2] not in stays)
     target = erasure.target
     record = ErasureRecord(
@@ -121,6 +120,8 @@ def _session_of(path: str, agent: str, name: str) -> str:
 
 
 def _erase(erasure: Erasure, place: Place, planned: SessionPlan | None, *, strict: bool) -> ErasedSession | None:
+    if place.layout.home.database is not None:
+        return _erase_stored(erasure, place, planned, strict=strict)
     config = settings_of(erasure.home, place.layout)
     history = History(place.layout, config)
     try:
@@ -138,6 +139,27 @@ def _erase(erasure: Erasure, place: Place, planned: SessionPlan | None, *, stric
         history.close()
     _make_derived(place, config)
     return ErasedSession(found, rewrite.tombstone, changed=found != planned)
+
+
+def _erase_stored(erasure: Erasure, place: Place, planned: SessionPlan | None, *, strict: bool) -> ErasedSession | None:
+    """Erase from a session in a database: its rows are replaced in one transaction."""
+    from daypack.upkeep.erase.stored import StoredErasure  # noqa: PLC0415 — most sessions are files
+
+    expected = None if planned is None else comparable(planned, stored=True)
+    stored = StoredErasure(place, erasure.target, erasure.key)
+
+    def decide(found: SessionPlan) -> dict[str, object] | None:
+        different = comparable(found, stored=True) != expected
+        if strict and different and not (planned is None and is_nothing(found)):
+            raise _plan_changed(place.layout.folder, "", "")
+        return None if is_nothing(found) else _tombstone(erasure, found)
+
+    done = stored.apply(decide)
+    if done is None:
+        return None
+    found, event = done
+    _make_derived(place, settings_of(erasure.home, place.layout))
+    return ErasedSession(found, event, changed=comparable(found, stored=True) != expected)
 
 
 def _repair(history: History) -> None:

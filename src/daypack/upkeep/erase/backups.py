@@ -4,12 +4,14 @@ An erasure never changes a backup. It says which file to delete, and records its
 """
 
 import os
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from daypack.errors import DaypackError
 from daypack.history.layout import Home
 from daypack.memory.store.sqlite import SqliteStore
+from daypack.upkeep.backup.database.lines import as_bytes
+from daypack.upkeep.backup.database.member import records_of
 from daypack.upkeep.backup.extraction import extract
 from daypack.upkeep.backup.manifest import Backup, Item
 from daypack.upkeep.backup.records import KnownBackup, known_backups
@@ -63,11 +65,11 @@ def _holding(backup: Backup, searched: Searched) -> Iterator[Item]:
     """Yield the parts of a backup that hold it: of a message, only copies of its session; of an entry, memories."""
     kind = searched.target.kind
     for item in backup.manifest.items:
-        if kind == "entry" and item.kind != "memory":
+        if kind == "entry" and item.kind not in ("memory", "database"):
             continue
-        if kind == "message" and item.session != searched.session:
+        if kind == "message" and item.session != searched.session and not item.sessions:
             continue
-        if _is_in_files(backup, item, searched) or (item.kind == "memory" and _is_in_store(backup, item, searched)):
+        if _is_in_files(backup, item, searched) or _is_in_memories(backup, item, searched):
             yield item
 
 
@@ -77,6 +79,24 @@ def _is_in_files(backup: Backup, item: Item, searched: Searched) -> bool:
     spellings = searched.target.spellings
     files = backup.files_of(item)
     return any(spelled_in(read_member(backup.fd, backup.members[file.path]), spellings) for file in files)
+
+
+def _is_in_memories(backup: Backup, item: Item, searched: Searched) -> bool:
+    if item.kind == "database":
+        rows = (line.row for line in records_of(backup, item).rows())
+        texts = (text for row in rows for text in _texts(row))
+        line = searched.line.decode("utf-8", "replace")
+        return any(searched.change(text) != text or (line and line in text) for text in texts)
+    return item.kind == "memory" and _is_in_store(backup, item, searched)
+
+
+def _texts(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of a row; those that are not UTF-8 with a sign for what is not."""
+    for column, value in row.items():
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Mapping):
+            yield as_bytes(column, value).decode("utf-8", "replace")
 
 
 def _is_in_store(backup: Backup, item: Item, searched: Searched) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from daypack.files import jsonl
-from daypack.history.lines import UNREADABLE, examine, next_seq
+from daypack.history.logs.lines import UNREADABLE, examine, next_seq
 
 
 class Line(NamedTuple):

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from daypack.errors import BadInput, Damaged, EntryMissing, MemoryMissing, SourceMissing
 from daypack.history.layout import Home
 from daypack.history.listing.index import index_paths
-from daypack.history.reader import decoder_of
+from daypack.history.logs.reader import decoder_of
 from daypack.memory.backend import Backend, open_backend
 from daypack.memory.store.port import Rewritten, Store
 from daypack.plain_files import open_plain
@@ -74,8 +74,9 @@ class Erasure:
         self.places = self._find_places(request)
         bound, self._remote = bound_memories(self.places)
         self._memory_ids: frozenset[str] | None = None if request.everywhere else bound
-        self.has_store = os.path.exists(home.store)
         self.backend: Backend = open_backend(home)
+        self.in_database = self.backend.server is not None
+        self.has_store = self.in_database or os.path.exists(home.store)
         if request.memory is not None:
             self._memory_ids = (self._memory_ids or frozenset()) | {self._find_memory(request.memory)}
         self.target: Target
@@ -99,16 +100,15 @@ class Erasure:
         )
         memories = tuple(self._memories())
         folders = (place.layout.folder for place in self.places)
-        reached = frozenset(
-            (self.home.memory, os.path.dirname(self.home.find_index), *index_paths(self.home), *folders)
-        )
+        memory = () if self.in_database else (self.home.memory,)  # files from before stay as they are, and are listed
+        reached = frozenset((*memory, os.path.dirname(self.home.find_index), *index_paths(self.home), *folders))
         elsewhere = (
             *self._remote,
             *self._other_memories(memories),
             *files_holding(self.home, self.target.spellings, reached),
             *(holding.found for holding in self.backups),
         )
-        named = [structs.replace(session, path="") for session in sessions]  # a moved home has the same plan
+        named = [comparable(session, stored=self.home.database is not None) for session in sessions]
         encoded = msgspec.json.encode((self.target.kind, named, memories))
         return Plan(sha256(encoded).hexdigest()[:_ID_DIGITS], sessions, memories, elsewhere)
 
@@ -239,6 +239,15 @@ def plan(home: Home, request: Request) -> Plan:
         return erasure.plan()
     finally:
         erasure.close()
+
+
+def comparable(found: SessionPlan, *, stored: bool) -> SessionPlan:
+    """Return the part of a plan that its id stands for: a moved home has the same, and so has every worker.
+
+    Of a session in a database (`stored`), a worker has files of its own.
+    """
+    own = {"files": (), "derived": ()} if stored else {}
+    return structs.replace(found, path="", **own)
 
 
 def is_nothing(found: SessionPlan) -> bool:

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from daypack.errors import BadInput, DaypackError
 from daypack.files import atomic
+from daypack.history.creation import absent
 from daypack.history.facets import Facets
 from daypack.history.layout import Home, Layout
-from daypack.history.session import absent
 from daypack.history.sessions import find_session
 from daypack.plain_files import open_plain
 from daypack.turn.memory_binding import read_binding
@@ -19,11 +19,13 @@ from daypack.upkeep.backup.records import BACKUPS, ERASURES
 from daypack.upkeep.erase.copies import Copies
 from daypack.upkeep.erase.log_lines import read_lines
 from daypack.upkeep.erase.spellings import Spellings
+from daypack.upkeep.fetching import fetch_session
 
 _CHILD = "child.updated"
 _CHUNK = 16 << 20
 _MOST_SPELLED = 1 << 12  # bytes of a spelling that may cross the border of two chunks
 _OUTSIDE = "outside the scope"
+_CACHE = "a cache of a database: `daypack gc --caches --apply` removes it"
 _STAYS = "only in times, numbers, ids or settings, which stay as they are"
 _SKIPPED = ("model",)  # downloaded files
 
@@ -49,15 +51,17 @@ class Elsewhere(Struct, frozen=True):
 def sessions_of(home: Home, agent: str, name: str) -> list[Place]:
     """Return a session and the sessions of its children, and theirs."""
     layout = home.session(agent, find_session(home, agent, name))
+    fetch_session(layout)
     if not atomic.exists(layout.messages):
         raise absent(layout, "erase")
     found = [Place(agent, layout)]
     for place in found:
         for child in _children(place.layout):
             other = Place(child[0] or place.agent, home.session(child[0] or place.agent, child[1]))
-            if other.layout.folder not in [known.layout.folder for known in found] and atomic.exists(
-                other.layout.messages
-            ):
+            if other.layout.folder in [known.layout.folder for known in found]:
+                continue
+            fetch_session(other.layout)
+            if atomic.exists(other.layout.messages):
                 found.append(other)
     return found
 
@@ -65,6 +69,8 @@ def sessions_of(home: Home, agent: str, name: str) -> list[Place]:
 def all_sessions(home: Home) -> list[Place]:
     """Return all sessions of a home, and the archived ones."""
     live = [Place(agent, home.session(agent, name)) for agent in home.agents() for name in home.list(agent)]
+    for place in live:
+        fetch_session(place.layout)
     top = os.path.join(home.folder, "archive")
     archived = [
         Place(agent, Layout(home.root, os.path.join(top, agent, name)))
@@ -123,7 +129,11 @@ def files_holding(
             if path in reached or os.path.islink(path):
                 continue
             if spelled := spelled_in(_chunks(path), spellings):
-                yield Elsewhere(path, _STAYS if spelled == _OUTSIDE and path.startswith(inside) else spelled)
+                if spelled == _OUTSIDE and path.startswith(inside):
+                    spelled = _STAYS
+                elif path.startswith(os.path.join(home.caches, "")):
+                    spelled = _CACHE
+                yield Elsewhere(path, spelled)
 
 
 def _chunks(path: str) -> Iterator[bytes]:

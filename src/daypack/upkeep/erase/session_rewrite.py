@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec import Struct
@@ -16,9 +16,9 @@ from daypack.files.rewrite import STAGING, Rewrite
 from daypack.forks import cached_property
 from daypack.history.facets import moment
 from daypack.history.layout import Layout
-from daypack.history.lines import UNREADABLE
+from daypack.history.logs.lines import UNREADABLE
+from daypack.history.logs.reader import decoder_of
 from daypack.history.message_events import message_of
-from daypack.history.reader import decoder_of
 from daypack.turn.ledger import BUDGET, ERASED, EXPORTED, OBSERVED, TURN
 from daypack.types.digest import digest_text
 from daypack.types.history import Event, Message
@@ -54,6 +54,15 @@ class SessionPlan(Struct, frozen=True):
     turns: tuple[str, ...]  # whose replay no longer verifies
 
 
+class Contents(NamedTuple):
+    """A session without what is erased; `blobs` are new, those in `removed` are not there any more."""
+
+    messages: bytes
+    events: bytes
+    blobs: dict[str, bytes]
+    removed: tuple[str, ...]
+
+
 class SessionRewrite:
     """Computes the new files of a session; the caller holds its lock, or only wants to know what would change."""
 
@@ -73,7 +82,7 @@ class SessionRewrite:
         self._turns = self._affected_turns()
         self._holding: set[int] = set()  # events that hold what is erased
         self._new_events = [self._new_event(line) for line in self._events]
-        self._files = dict(self._other_files())
+        self.files = dict(self._other_files())  # None: the file is removed
 
     @property
     def tombstone(self) -> str:
@@ -93,10 +102,26 @@ class SessionRewrite:
             events=tuple(f"ev-{seq}" for seq in changed if seq in self._holding),
             marked=tuple(f"ev-{seq}" for seq in changed if seq not in self._holding),
             blobs=len(self._blobs),
-            files=tuple(sorted(self._files)),
+            files=tuple(sorted(self.files)),
             derived=tuple(sorted(self._derived_holding())),
             turns=tuple(self._turns),
         )
+
+    def contents(self, data: dict[str, Any], seconds: float) -> Contents:
+        """Return the new logs and blobs, for a session whose files are not replaced here."""
+        new = {blobs.name_of(blob): blob for blob in self._blobs.values()}
+        events = b"".join((*self._new_events, self._tombstone_line(data, seconds)))
+        removed = tuple(name for name in self._blobs if name not in new)
+        return Contents(b"".join(self._new_messages), events, new, removed)
+
+    def old_logs(self) -> tuple[bytes, bytes]:
+        """Return the logs as they were read."""
+        messages, events = (b"".join(line.data for line in lines) for lines in (self._messages, self._events))
+        return messages, events
+
+    def new_settings(self, meta: bytes, cwd: bytes) -> tuple[bytes, bytes]:
+        """Return a meta.json and a cwd without what is erased."""
+        return self._new_meta(meta), self._texts.replace_bytes(cwd)
 
     def commit(self, data: dict[str, Any], seconds: float) -> None:
         """Replace the files; the last line of events.jsonl is then the event that records the erasure."""
@@ -105,7 +130,7 @@ class SessionRewrite:
         for new in self._blobs.values():
             rewrite.replace(os.path.join("blob", blobs.name_of(new)), new)
         self._stage_log(rewrite, layout.events, [*self._new_events, self._tombstone_line(data, seconds)])
-        for path, new in self._files.items():
+        for path, new in self.files.items():
             if new is None:
                 rewrite.remove(path)
             else:

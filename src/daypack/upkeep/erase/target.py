@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from daypack.errors import BadInput
-from daypack.history.lines import UNREADABLE
+from daypack.history.logs.lines import UNREADABLE
 from daypack.text.sentences import sentences
 from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.items import Item

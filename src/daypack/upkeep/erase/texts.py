@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from daypack.history.lines import UNREADABLE
+from daypack.history.logs.lines import UNREADABLE
 from daypack.upkeep.erase.copies import Copies
 from daypack.upkeep.erase.spellings import Spellings
 

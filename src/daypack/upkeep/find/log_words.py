@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from daypack.files import jsonl
-from daypack.history.lines import UNREADABLE, Examined, examine, next_seq
-from daypack.history.reader import decoder_of
+from daypack.history.logs.lines import UNREADABLE, Examined, examine, next_seq
+from daypack.history.logs.reader import decoder_of
 from daypack.history.searchable import OWN_TOOLS, searchable
 from daypack.search.words import HEAD_CHARS, TAIL_CHARS, drop_coded, fold, index_header
 from daypack.types.history import Message

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from daypack.files import jsonl
 from daypack.history.layout import Home
-from daypack.history.lines import UNREADABLE, examine
-from daypack.history.reader import decoder_of
+from daypack.history.logs.lines import UNREADABLE, examine
+from daypack.history.logs.reader import decoder_of
 from daypack.types.history import Message
 from daypack.upkeep.find.candidates import Candidate, Candidates
 from daypack.upkeep.find.passages import EXAMINED_CHARS, Passage, TermPlaces

@@ -6,6 +6,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -56,7 +57,7 @@ def apply(history: History, planned: Plan) -> Applied:
             with suppress(DaypackError):  # report the first failure, not this one
                 _record(history, removed, planner.reachability)
             raise
-        event = _record(history, removed, planner.reachability)
+    event = history.locked(partial(_record, history, removed, planner.reachability))
     return Applied(tuple(removed), skipped, sum(removal.bytes for removal in removed), event)
 
 

@@ -82,6 +82,7 @@ class Planner:
 
     def __init__(self, history: History, policy: Policy, now: float, *, children: bool) -> None:
         self._layout = history.layout
+        self._blobs = history.blobs
         self._policy = policy
         self._now = now
         self._include_children = children
@@ -130,7 +131,7 @@ class Planner:
     def _check_captured_text(self) -> None:
         names = set(names_in(self._layout.blob))
         for name, referrer in self.reachability.captured.items():
-            if name not in names:
+            if name not in names and not self._blobs.has(name):  # a cache fetches it when it is read
                 self._report_missing(os.path.join(self._layout.blob, name), f"referenced by {referrer}")
 
     def _decide_packs(self) -> None:

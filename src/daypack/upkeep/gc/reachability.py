@@ -169,7 +169,7 @@ class Reachability:
 
     def _add_captured(self, references: References, referrer: str, digest: str) -> None:
         try:
-            data = blobs.get(self.history.layout.blob, file_name_of(digest))
+            data = self.history.blobs.get(file_name_of(digest))
         except (NotFound, Damaged):
             self._unreadable = True
         else:

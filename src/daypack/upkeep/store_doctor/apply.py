@@ -14,7 +14,7 @@ from daypack.files.atomic import discard, make_folders
 from daypack.files.database import Database
 from daypack.files.lock import LockableFile
 from daypack.history.layout import Home
-from daypack.memory.search.index import erase_index
+from daypack.memory.search.index_files import erase_index
 from daypack.memory.search.skipped import NAME as SKIPPED
 from daypack.memory.store.examination import Examination
 from daypack.memory.store.repair import Repair
