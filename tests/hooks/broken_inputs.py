@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from hooks.hook_process import SOURCE
 
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.hooks.call import HookCall, HostName
 from daypack.hooks.hosts import NAMES
 from daypack.hooks.intake import take_in

@@ -6,7 +6,8 @@ from typing import Any
 
 import daypack
 from daypack.history.draft import draft_from
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.hooks.call import AGENTS, HookCall, HostName
 from daypack.memory.project import Project, find_project
 from daypack.session import Session

@@ -6,7 +6,8 @@ from types import ModuleType
 import pytest
 
 from daypack.errors import BadInput
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.hooks import compaction, dispatch, prompt, start
 from daypack.hooks.call import HookCall, HostName, Injection
 from daypack.hooks.intake import take_in

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from daypack.errors import StorageFailed
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.hooks import failures
 from daypack.hooks.failures import Place
 

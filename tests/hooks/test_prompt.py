@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import daypack
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.hooks.call import HookCall, HostName
 from daypack.hooks.hosts import HOSTS
 from daypack.hooks.prompt import MAX_TOKENS, is_trivial, on_prompt
@@ -352,7 +352,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> CodingSession:
 def test_a_prompt_needs_no_tokenizer_no_numpy_and_no_turn(asked: CodingSession) -> None:
     code = (
         "import sys\n"
-        "from daypack.history.layout import find_home\n"
+        "from daypack.history.home import find_home\n"
         "from daypack.hooks.call import HookCall\n"
         "from daypack.hooks.prompt import on_prompt\n"
         "home, session, cwd, prompt = sys.argv[1:]\n"

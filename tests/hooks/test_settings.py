@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from daypack.errors import BadConfig
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.hooks.settings import HookSettings, read_settings
 
 

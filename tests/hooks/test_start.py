@@ -220,7 +220,7 @@ def test_the_start_of_a_session_needs_no_tokenizer_and_no_turn(work: CodingSessi
     put_document(work, DOCUMENT)
     code = (
         "import sys\n"
-        "from daypack.history.layout import find_home\n"
+        "from daypack.history.home import find_home\n"
         "from daypack.hooks.call import HookCall\n"
         "from daypack.hooks.start import on_start\n"
         "call = HookCall(host='claude', event='SessionStart', session='s', cwd=sys.argv[2], source='startup')\n"

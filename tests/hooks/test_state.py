@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.hooks.call import HookCall, Injection
 from daypack.hooks.state import Request, SessionState
 from daypack.types.digest import digest_text

@@ -9,7 +9,7 @@ from hooks.hook_process import HookProgram, event
 from hooks.transcripts import ClaudeTranscript
 
 import daypack
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.hooks.call import HookCall
 from daypack.hooks.intake import take_in
 

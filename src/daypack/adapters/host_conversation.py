@@ -21,9 +21,9 @@ from daypack.adapters.host_message import (
     with_text_after,
     with_text_before,
 )
-from daypack.files import atomic, blobs
 from daypack.history.draft import drafts_from
-from daypack.history.layout import find_home, safe_name
+from daypack.history.home import find_home
+from daypack.history.layout import safe_name
 from daypack.session import Session
 from daypack.session.opening import open_session
 from daypack.text.injected import SAME, SWAPPED
@@ -92,7 +92,7 @@ class HostConversation:
     @property
     def is_new(self) -> bool:
         """Whether nothing is stored yet."""
-        return self._session is None and not atomic.exists(self._layout(self.name).meta)
+        return self._session is None and not self._exists(self.name)
 
     def extend(self, request: list[Fields]) -> list[Fields] | None:
         """Return the request of a side conversation with the newest pack in place of the messages they share.
@@ -119,6 +119,7 @@ class HostConversation:
     def follow(self, messages: list[Fields], *, branching: bool = True) -> Followed | None:
         """Store what is new; None if the list does not continue the session and no branch is wanted."""
         own = self.session
+        own.history.refresh()
         newest = self._stored[-1].seq if self._stored else 0
         if own.history.messages.reader.newest().seq > newest:  # another process has stored some
             self._stored += map(_stored, own.messages(newest + 1))
@@ -182,8 +183,7 @@ class HostConversation:
 
     def _append(self, session: Session, messages: Sequence[Fields]) -> tuple[Message, ...]:
         def store_blob(data: bytes) -> str:
-            atomic.make_folders(session.layout.blob)
-            return blobs.put(session.layout.blob, data)
+            return session.history.blobs.put(data)
 
         first = len(self._stored) + 1
         drafts = [
@@ -196,8 +196,8 @@ class HostConversation:
 
     # Branches
 
-    def _layout(self, name: str) -> Any:  # noqa: ANN401 — paths of a session
-        return find_home(self._place.home, self._place.uid).session(self._place.agent, name)
+    def _exists(self, name: str) -> bool:
+        return find_home(self._place.home, self._place.uid).has(self._place.agent, name)
 
     def _opened(self, name: str) -> Session:
         # The host puts AGENTS.md and such files into its own prompt.
@@ -205,7 +205,7 @@ class HostConversation:
 
     def _newest_branch(self) -> str:
         number = 1
-        while atomic.exists(self._layout(_branch_name(self.name, number + 1)).meta):
+        while self._exists(_branch_name(self.name, number + 1)):
             number += 1
         return _branch_name(self.name, number)
 
@@ -232,7 +232,7 @@ class HostConversation:
     def _branch(self, messages: Sequence[Fields]) -> Session:
         """Open an earlier branch that these messages continue, or begin another."""
         number = 1
-        while atomic.exists(self._layout(_branch_name(self.name, number)).meta):
+        while self._exists(_branch_name(self.name, number)):
             number += 1
         origin = self.session.name
         for earlier in range(number - 1, 0, -1):

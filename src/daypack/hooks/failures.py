@@ -41,9 +41,9 @@ def record(place: Place, error: BaseException) -> None:
     """Append a line to the log; to one in the temporary folder if the home cannot be written; never raise."""
     line = _line(place, _describe(error))
     try:
-        from daypack.history.layout import find_home  # noqa: PLC0415
+        from daypack.history.home import find_home  # noqa: PLC0415
 
-        folder = find_home().folder
+        folder = find_home(store="").folder  # also if the address of the database is wrong
         os.makedirs(folder, mode=0o700, exist_ok=True)
         _append(os.path.join(folder, LOG), line)
     except BaseException:  # whatever it is, there is another place to try

@@ -26,6 +26,7 @@ _OTHER_SECONDS = 4.0
 _READING_SECONDS = 2.5
 _SPARE_SECONDS = 0.3  # after the limit, until a signal ends what keeps the thread of the limit from running
 _LOGGING_SECONDS = 1.0
+_DATABASE_SECONDS = 1.0  # for a database that does not answer: the agent waits too
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TERMINAL = (
     "daypack hook reads an event of a coding agent on standard input; "
@@ -56,7 +57,7 @@ def run(arguments: Sequence[str]) -> int | None:
 
 def _take_in(name: str, session: str) -> int:
     """Do what a hook left to a detached process."""
-    from daypack.history.layout import find_home  # noqa: PLC0415
+    from daypack.history.home import find_home  # noqa: PLC0415
     from daypack.hooks.hosts import NAMES  # noqa: PLC0415
     from daypack.hooks.intake import take_in  # noqa: PLC0415
 
@@ -70,10 +71,13 @@ def _take_in(name: str, session: str) -> int:
 def _serve() -> int:
     """Answer the plug-in of opencode until it ends."""
     try:
-        from daypack.history.layout import find_home  # noqa: PLC0415
+        from daypack.history.home import find_home  # noqa: PLC0415
         from daypack.hooks.packing.process import serve  # noqa: PLC0415
 
-        serve(find_home())
+        home = find_home()
+        if home.database is not None:
+            home.database.wait_at_most(_DATABASE_SECONDS)
+        serve(home)
     except BaseException as error:
         failures.record(failures.Place("opencode", "serve"), error)
     return 0
@@ -114,10 +118,12 @@ class _Hook:
         return call_of(host, fields)
 
     def _answer(self, call: "HookCall") -> None:
-        from daypack.history.layout import find_home  # noqa: PLC0415
+        from daypack.history.home import find_home  # noqa: PLC0415
         from daypack.hooks.dispatch import answer  # noqa: PLC0415
 
         home = find_home()
+        if home.database is not None:
+            home.database.wait_at_most(_DATABASE_SECONDS)
         unreported = failures.read_unreported(home.folder) if call.event == "SessionStart" else None
         if output := answer(call, home, failures.notice(unreported) if unreported else ""):
             _write(output)

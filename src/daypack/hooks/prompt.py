@@ -16,8 +16,10 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from daypack.errors import DaypackError
 from daypack.history.layout import Home, Layout
 from daypack.history.searchable import searchable
+from daypack.hooks import failures
 from daypack.hooks.call import HookCall, Injection
 from daypack.hooks.composition import SEPARATOR, Fenced, Room
 from daypack.hooks.recap.recap import Recap, read_recap
@@ -83,7 +85,10 @@ def on_prompt(call: HookCall, home: Home, injected: Collection[str] = ()) -> Inj
     project = find_project(call.cwd)
     if memory_id := project_memory(home, project, create=False):
         memory = _Memory(home, memory_id, without_session=f"{layout.agent}/{layout.name}")
-        found += memory.search(query, known)
+        try:
+            found += memory.search(query, known)
+        except DaypackError as error:  # for instance a database that does not answer: the rest needs no memory
+            failures.record(failures.Place(call.host, call.event, call.session), error)
     found.sort(key=lambda excerpt: -excerpt.relevance)
     found = [excerpt for excerpt in found if excerpt.relevance >= _LEAST_SHARE * found[0].relevance]
     room, text, chosen = Room(call, MAX_TOKENS), "", list[_Excerpt]()
@@ -183,7 +188,7 @@ def _read(layout: Layout, tokenizer: str, seqs: Sequence[int]) -> list[Message]:
     """Return messages by their numbers, from the log and its sidecar alone."""
     from daypack.files.lock import Lock  # noqa: PLC0415 — only for hits
     from daypack.files.offsets import Offsets  # noqa: PLC0415
-    from daypack.history.reader import Reader  # noqa: PLC0415
+    from daypack.history.logs.reader import Reader  # noqa: PLC0415
 
     reader = Reader(layout.messages, Offsets(layout.index("messages"), tokenizer), Message, Lock(layout.messages))
     try:
@@ -201,9 +206,9 @@ class _Memory(NamedTuple):
 
     def search(self, query: str, known: _Known) -> Iterator[_Excerpt]:
         """Yield excerpts of entries."""
-        from daypack.memory.search.lookup import MemoryLookup  # noqa: PLC0415 — only for projects with a memory
+        from daypack.memory.search.open_lookup import open_lookup  # noqa: PLC0415 — only for projects with a memory
 
-        memory = MemoryLookup(self.home, USER, self.memory_id)
+        memory = open_lookup(self.home, USER, self.memory_id)
         try:
             found = memory.search(query, _FOUND, without_session=self.without_session)
         finally:

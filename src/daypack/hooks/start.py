@@ -3,7 +3,9 @@
 from collections.abc import Collection
 from datetime import UTC, datetime
 
+from daypack.errors import DaypackError
 from daypack.history.layout import Home
+from daypack.hooks import failures
 from daypack.hooks.call import HookCall, Injection
 from daypack.hooks.composition import SEPARATOR, Fenced, Room, Section, bullets, compose
 from daypack.hooks.recap.last_session import LastSession, read_last
@@ -34,7 +36,11 @@ def on_start(call: HookCall, home: Home, injected: Collection[str] = ()) -> Inje
     last = _find_last(call, home, project)
     if call.source == "resume" and last is None:
         return None  # no other session was there since: the window knows it all
-    document = _read_document(home, project)
+    try:
+        document = _read_document(home, project)
+    except DaypackError as error:  # for instance a database that does not answer: the rest needs no memory
+        failures.record(failures.Place(call.host, call.event, call.session), error)
+        document = ""
     lines = [line for line in document.splitlines() if _says_something(line)]
     known = frozenset(line for line in lines if _line_id(line) in injected)
     if known:
@@ -78,10 +84,10 @@ def _read_document(home: Home, project: Project) -> str:
     memory_id = project_memory(home, project, create=False)
     if memory_id is None:
         return ""
-    from daypack.memory.search.lookup import MemoryLookup  # noqa: PLC0415 — only for projects with a memory
+    from daypack.memory.search.open_lookup import open_lookup  # noqa: PLC0415 — only for projects with a memory
     from daypack.text.redact.redact import redact  # noqa: PLC0415
 
-    memory = MemoryLookup(home, USER, memory_id)
+    memory = open_lookup(home, USER, memory_id)
     try:
         document = memory.document()
     finally:

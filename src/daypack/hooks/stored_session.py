@@ -13,9 +13,12 @@ def session_name(call: HookCall) -> str:
 
 
 def layout_of(call: HookCall, home: Home) -> Layout:
-    """Return the files of the session of an event; they may not exist yet."""
+    """Return the files of the session of an event; they may not exist yet.
+
+    The agent waits for a hook, so nothing is asked of a database: a session that is recorded here has a folder here.
+    """
     name = session_name(call)
-    return home.session(agent_of(home, call.agent, name), name)
+    return home.session(agent_of(home.here, call.agent, name), name)
 
 
 def session_command(call: HookCall, command: str) -> str:

@@ -25,7 +25,6 @@ import msgspec
 from msgspec import Struct, field
 
 from daypack.errors import BadMessage, BadSource
-from daypack.files import atomic, blobs
 from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.importers.imported_files import FILE, ImportedFiles
@@ -229,16 +228,14 @@ class ImportLog:
 
     def store_blob(self, data: bytes) -> str:
         """Store bytes in the session's blob folder and return their name."""
-        atomic.make_folders(self._history.layout.blob)
-        return blobs.put(self._history.layout.blob, data)
+        return self._history.blobs.put(data)
 
     def copy_blobs(self, child: History, messages: Sequence[Message]) -> None:
         """Copy the images and files of a child's messages from the parent's blobs to the child's."""
         for message in messages:
             for part in message.content if isinstance(message.content, tuple) else ():
                 if isinstance(part, Image | File) and part.source.startswith("sha256-"):
-                    atomic.make_folders(child.layout.blob)
-                    blobs.put(child.layout.blob, blobs.get(self._history.layout.blob, part.source))
+                    child.blobs.put(self._history.blobs.get(part.source))
 
     def _capture(self, data: bytes) -> dict[str, Any]:
         """Return the event fields for bytes: the text itself, or a reference to a blob."""

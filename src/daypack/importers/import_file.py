@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from daypack.config import Settings
 from daypack.errors import BadInput, SessionMissing
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.history.sessions import DEFAULT_AGENT, agent_of
 from daypack.importers.formats import FORMATS, find_parent, read_file, read_sub_agent
 from daypack.importers.import_events import ImportLog

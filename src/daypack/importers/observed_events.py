@@ -4,14 +4,12 @@ What a request contains is stored as a reference where history has it, and once 
 An import that is repeated adds nothing: requests and replies are known by their ids.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
-from daypack.files import blobs
 from daypack.forks import cached_property
 from daypack.history.draft import draft_event
 from daypack.history.session import History
@@ -250,7 +248,7 @@ class ObservedEvents:
         if content := given.contents.get(digest):
             self._store_blob(content.data)
             return True
-        return os.path.lexists(os.path.join(self._history.layout.blob, file_name_of(digest)))
+        return self._history.blobs.has(file_name_of(digest))
 
     def _is_in_history(self, digest: str) -> bool:
         known = self._known.get(digest) or self._messages.near(digest)
@@ -366,7 +364,7 @@ class _MessagesByDigest:
         return begin
 
     def _blob(self, name: str) -> bytes:
-        return blobs.get(self._history.layout.blob, name)
+        return self._history.blobs.get(name)
 
     def _newest(self) -> int:
         return self._history.messages.reader.newest().seq

@@ -16,7 +16,7 @@ from memory.project.repositories import git, new_repository
 
 import daypack
 from daypack.files.lock import held_without_waiting
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.hooks.call import HookCall, HostName, Injection
 from daypack.hooks.intake import take_in
 from daypack.hooks.state import SessionState

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hooks.hook_process import HookProgram
 
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.hooks.call import HookCall
 from daypack.hooks.intake.take_in import take_in, wait_for
 from daypack.importers.all_places.ledger import Ledger

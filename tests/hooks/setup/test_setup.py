@@ -397,3 +397,23 @@ def test_a_folder_in_place_of_a_settings_file_is_named(all_agents: UserHome) -> 
     done = all_agents.daypack("setup", "--yes")
     assert done.returncode == 1
     assert "not a plain file" in done.stderr
+
+
+def test_sessions_in_a_database_are_named_and_a_variable_alone_is_warned_of(
+    user: UserHome, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user.install("codex")
+    monkeypatch.setenv("DAYPACK_STORE_URL", database_url.replace("//postgres@", "//postgres:s3cret@"))
+    done = user.daypack("setup", "--yes")
+    assert done.returncode == 0
+    assert "sessions are recorded in postgresql://postgres@" in done.stdout
+    assert "only DAYPACK_STORE_URL names it" in done.stderr
+    config = user.folder / ".daypack" / "home" / str(os.getuid()) / "config.toml"
+    config.write_text(f'[store]\nurl = "{database_url}"\n')
+    monkeypatch.delenv("DAYPACK_STORE_URL")
+    again = user.daypack("setup", "--yes")
+    assert "sessions are recorded in postgresql://postgres@" in again.stdout
+    assert "DAYPACK_STORE_URL" not in again.stderr
+    removed = user.daypack("setup", "--remove", "--yes")
+    assert "Sessions and memories stay in postgresql://postgres@" in removed.stdout
+    assert "s3cret" not in done.stdout + done.stderr + again.stdout + removed.stdout

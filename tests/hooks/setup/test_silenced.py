@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.hooks.setup.silenced import find_silenced
 
 

@@ -12,7 +12,7 @@ from hooks.status.host_inputs import host_input
 from memory.project.repositories import new_repository
 
 import daypack
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.memory.project import find_project, project_memory
 from daypack.memory.tools import open_memory
 

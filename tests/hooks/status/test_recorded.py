@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 import daypack
 from daypack.history.draft import draft_event
-from daypack.history.layout import Home, Layout, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home, Layout
 from daypack.hooks.status.recorded import (
     LINE_BYTES,
     find_recorded,

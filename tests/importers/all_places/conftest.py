@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from agents_home import AgentsHome
 
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 
 
 @pytest.fixture

@@ -34,9 +34,9 @@ from daypack.hooks.file_decisions.index import (
     write_index,
 )
 from daypack.hooks.recap.writing import reach
+from daypack.memory.backend import open_backend
 from daypack.memory.project import Project, find_project, project_memory
 from daypack.memory.project.memory import USER, decisions_file
-from daypack.memory.store.sqlite import SqliteStore
 from daypack.session import Session, open_session
 from daypack.types.memory import Entry
 from daypack.types.records import Rule
@@ -110,11 +110,12 @@ def _build_missing(home: Home, places: Sequence[_Stored], deadline: float) -> bo
 
 def update_entry_decisions(home: Home, memory_id: str) -> None:
     """Find what new entries of a memory decide about files; not those that were said in a session of this home."""
-    if not os.path.exists(home.store):
+    backend = open_backend(home)
+    if backend.server is None and not os.path.exists(home.store):
         return
     path = entries_file(home, memory_id)
     index = read_index(path) or DecisionIndex()
-    store = SqliteStore(home.store)
+    store = backend.store
     known: dict[str, bool] = {}
     try:
         newest = store.newest(USER, memory_id).entries
@@ -128,7 +129,7 @@ def update_entry_decisions(home: Home, memory_id: str) -> None:
     except MemoryMissing:  # erased since
         return
     finally:
-        store.close()
+        backend.close()
     if newest != index.entries:
         write_index(path, _bounded(replace(index, entries=newest, decisions=(*index.decisions, *found))))
 
@@ -174,7 +175,11 @@ def _with_stored(index: DecisionIndex, home: Home, stored: _Stored) -> DecisionI
 
 
 def _sessions(home: Home, without: str = "") -> Iterator[_Stored]:
-    """Yield the sessions whose folder still exists, newest first, without children."""
+    """Yield the sessions whose folder still exists, newest first, without children; of a database, those that are here.
+
+    Sessions of other machines worked in folders of theirs.
+    """
+    home = home.here
     dated: list[tuple[float, str, str]] = []
     for agent in home.agents():
         for name in home.list(agent):
@@ -196,7 +201,7 @@ def _is_local(home: Home, session: str, known: dict[str, bool]) -> bool:
     agent, _, name = session.rpartition("/")
     if session not in known:
         try:
-            known[session] = bool(agent and name) and os.path.exists(home.session(agent, name).messages)
+            known[session] = bool(agent and name) and home.here.has(agent, name)
         except DaypackError:  # no name of a session
             known[session] = False
     return known[session]

@@ -11,7 +11,7 @@ from contextlib import suppress
 from daypack.derived.compaction.utterances import spoken_words, user_words
 from daypack.errors import MemoryMissing
 from daypack.history.layout import Home
-from daypack.history.lines import ROLE_SHIFT
+from daypack.history.logs.lines import ROLE_SHIFT
 from daypack.memory.keeper import is_informative
 from daypack.memory.limits import FLUSH_EVERY
 from daypack.memory.project.memory import USER

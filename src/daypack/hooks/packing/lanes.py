@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from daypack.errors import BadInput
-from daypack.files import atomic, blobs
 from daypack.history.draft import drafts_from
 from daypack.history.layout import Home, safe_name
 from daypack.history.sessions import CHILD
@@ -120,8 +119,7 @@ class Lanes:
             return []
 
         def store_blob(data: bytes) -> str:
-            atomic.make_folders(lane.layout.blob)
-            return blobs.put(lane.layout.blob, data)
+            return lane.history.blobs.put(data)
 
         reader = OpenCode(store_blob, agent=session if self._sessions[session].above else "")
         rows = self._store.pick(session, ids)

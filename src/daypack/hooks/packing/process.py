@@ -12,13 +12,14 @@ then sends what opencode would have sent.
 
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from daypack.errors import BadInput
+from daypack.errors import BadInput, StorageFailed
 from daypack.history.layout import Home
 from daypack.hooks import failures
 from daypack.hooks.call import AGENTS, HookCall, HostName
@@ -30,6 +31,7 @@ from daypack.importers.opencode_store import session_path
 HOST: HostName = "opencode"
 PACK = "Pack"  # the word in `[hooks] off` for packing
 _MAX_LINE = 64 << 20
+_DOWN_SECONDS = 30.0  # after a database did not answer, opencode sends its own messages without asking it again
 
 
 def serve(home: Home) -> None:
@@ -38,7 +40,7 @@ def serve(home: Home) -> None:
         signal.signal(number, signal.SIG_IGN)  # Ctrl-C in a terminal is for opencode
     out = os.dup(1)
     os.dup2(2, 1)  # nothing but answers may be on standard output
-    answers = _Answers(home)
+    answers = Answers(home)
     with open(0, "rb", closefd=False) as requests:
         while line := requests.readline(_MAX_LINE):
             if line.strip():
@@ -48,13 +50,14 @@ def serve(home: Home) -> None:
     answers.close()
 
 
-class _Answers:
+class Answers:
     """Answers requests, one after the other."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._database = find_database()
         self._packer: Any = None  # made when it is needed: 50 ms
+        self._down_until = 0.0
         self._actions: dict[str, Callable[[Mapping[str, Any]], object]] = {
             "texts": self._texts,
             "pack": self._pack,
@@ -63,6 +66,7 @@ class _Answers:
         }
 
     def answer(self, line: bytes) -> dict[str, Any]:
+        """Return the answer to a line; a failure is an answer too."""
         fields: dict[str, Any] = {}
         try:
             fields = msgspec.json.decode(line, type=dict[str, Any])
@@ -76,6 +80,7 @@ class _Answers:
             return {"n": fields.get("n"), "error": f"{type(error).__name__}: {error}"}
 
     def close(self) -> None:
+        """Close the sessions that were packed."""
         if self._packer is not None:
             self._packer.close()
 
@@ -94,13 +99,18 @@ class _Answers:
         return {name: text for name, text in known.items() if text}
 
     def _pack(self, fields: Mapping[str, Any]) -> object:
-        if not read_settings(self._home).allows(PACK):
+        if not read_settings(self._home).allows(PACK) or time.monotonic() < self._down_until:
             return None
         from daypack.hooks.packing.packing import Packer, PackRequest  # noqa: PLC0415
 
         if self._packer is None:
             self._packer = Packer(self._home, self._database)
-        return self._packer.pack(msgspec.convert(fields.get("request"), PackRequest))
+        try:
+            return self._packer.pack(msgspec.convert(fields.get("request"), PackRequest))
+        except StorageFailed as error:
+            if self._home.database is not None and error.place == self._home.sessions_place:
+                self._down_until = time.monotonic() + _DOWN_SECONDS
+            raise
 
     def _compact(self, fields: Mapping[str, Any]) -> str:
         return answer(self._call(fields, "PreCompact"), self._home).decode("utf-8", "replace")

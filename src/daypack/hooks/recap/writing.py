@@ -17,7 +17,7 @@ from daypack.derived.template import render
 from daypack.derived.title import title_of
 from daypack.errors import NothingToCompact
 from daypack.files import atomic
-from daypack.history.lines import ROLE_SHIFT
+from daypack.history.logs.lines import ROLE_SHIFT
 from daypack.history.session import History
 from daypack.hooks.recap.last_session import LastSession, write_last
 from daypack.hooks.recap.recap import FileNote, Recap, read_recap

@@ -145,7 +145,8 @@ def _memory_part(status: Status) -> _Part:
     if status.memory is None:
         return _Part(6, () if status.problem else ("memory empty",), _DIM)
     if status.memory.entries is None:
-        return _Part(5, ("memory ?",), _DIM)
+        known = ("memory in a database", "memory") if status.memory.place else ("memory ?",)
+        return _Part(5, known, _DIM)
     short = f"memory {short_count(status.memory.entries)}"
     return _Part(5, (_number(status.memory.entries, "memory entry", "memory entries"), short))
 
@@ -224,6 +225,8 @@ def _memory_text(status: Status) -> str:
     if status.memory is None:
         return "none yet; it is created with the first entry"
     entries = status.memory.entries
+    if status.memory.place:
+        return f"in {status.memory.place}  {status.memory.memory_id}"
     counted = "erased, hidden or not readable now" if entries is None else _number(entries, "entry", "entries")
     return f"{counted}  {status.memory.memory_id}"
 

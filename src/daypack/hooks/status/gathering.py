@@ -72,6 +72,8 @@ def _memory(home: Home, folder: str) -> ProjectMemory | None:
     named, project = default_memory(home, folder, given=given, configured="" if given else _configured(home))
     if not named:
         return None
+    if place := _database(home):
+        return ProjectMemory(named, place=place)  # counting would wait for it
     if found := find_counted(home.store, USER, named):
         return ProjectMemory(*found)
     is_expected = project is None or project_memory(home, project, create=False) is not None
@@ -79,11 +81,28 @@ def _memory(home: Home, folder: str) -> ProjectMemory | None:
 
 
 def _configured(home: Home) -> str:
-    """Return the default memory that config.toml names; a file without such a word is not parsed, which takes 15 ms."""
-    with suppress(OSError), open_plain(home.config) as file:
-        if b"default" in file.read():
-            from daypack.config import from_file  # noqa: PLC0415 — few have this setting
-            from daypack.memory.limits import read_limits  # noqa: PLC0415
+    """Return the default memory that config.toml names."""
+    if not _mentions(home, b"default"):
+        return ""
+    from daypack.config import from_file  # noqa: PLC0415 — few have this setting
+    from daypack.memory.limits import read_limits  # noqa: PLC0415
 
-            return read_limits(from_file(home.config), home.config).default_memory
-    return ""
+    return read_limits(from_file(home.config), home.config).default_memory
+
+
+def _database(home: Home) -> str:
+    """Return the address of the database with the memories, without its password; "" if they are files."""
+    if not os.environ.get("DAYPACK_STORE_URL") and not _mentions(home, b"store"):
+        return ""
+    from daypack.config import with_database  # noqa: PLC0415 — few have one
+    from daypack.postgres.address import shown  # noqa: PLC0415
+
+    config = with_database(os.environ, home.config)
+    return shown(config.store_url) if config and config.store_url else ""
+
+
+def _mentions(home: Home, word: bytes) -> bool:
+    """Return True if config.toml has a word; one that has it not is not parsed, which takes 15 ms."""
+    with suppress(OSError), open_plain(home.config) as file:
+        return word in file.read()
+    return False

@@ -49,7 +49,7 @@ def _values(arguments: Sequence[str]) -> dict[str, str] | None:
 
 
 def _line(values: dict[str, str]) -> str:
-    from daypack.history.layout import find_home  # noqa: PLC0415 — a failure of it is shown in the line
+    from daypack.history.home import find_home  # noqa: PLC0415 — a failure of it is shown in the line
     from daypack.hooks.status.drawing import draw_line, look_at  # noqa: PLC0415
     from daypack.hooks.status.gathering import gather  # noqa: PLC0415
     from daypack.hooks.status.host import read_host  # noqa: PLC0415
@@ -57,7 +57,8 @@ def _line(values: dict[str, str]) -> str:
 
     host = read_host(read_waiting(0))
     home = find_home(values.get("--home"), values.get("--uid"))
-    status = gather(home, _here(), host, max_bytes=LINE_BYTES)
+    # A host waits for the line: of sessions in a database, what is here is shown.
+    status = gather(home.here, _here(), host, max_bytes=LINE_BYTES)
     # A host that sends its state shows colours, though its end of the pipe is no terminal.
     colour = (host is not None or sys.stdout.isatty()) and not os.environ.get("NO_COLOR")
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -26,10 +26,11 @@ class Cache(NamedTuple):
 
 
 class ProjectMemory(NamedTuple):
-    """The memory of the project; `entries` None: it could not be counted."""
+    """The memory of the project; `entries` None: it could not be counted. `place`: the database that has it."""
 
     memory_id: str
     entries: int | None = None
+    place: str = ""
 
 
 class LastCompaction(NamedTuple):

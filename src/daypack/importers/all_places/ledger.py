@@ -45,7 +45,7 @@ class Ledger:
         """With `stored` False, it is kept in memory only: for files that the user named."""
         self._home = home
         self._stored = stored
-        self._path = os.path.join(home.folder, _NAME)
+        self._path = os.path.join(home.folder, _NAME if home.database is None else _name_of(home.database.cache_name))
         self._rows = self._read()
         self._unsaved: dict[str, Imported] = {}
 
@@ -126,6 +126,12 @@ class Ledger:
             return msgspec.json.decode(atomic.read(self._path) or b"{}", type=dict[str, Imported])
         except (msgspec.MsgspecError, UnicodeError):  # without it, files are read again and add nothing
             return {}
+
+
+def _name_of(database: str) -> str:
+    """Return the file for the sessions of a database: those that are files here are not missing there."""
+    stem, ending = os.path.splitext(_NAME)
+    return f"{stem}-{database}{ending}"
 
 
 def _missing(home: Home, names: Iterable[str]) -> Iterator[str]:
