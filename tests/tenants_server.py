@@ -14,8 +14,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 from memory_server import Server
 
-from daypack.memory.positions import Position
 from daypack.memory.tools import open_memory
+from daypack.memory.writes.positions import Position
 
 TOOL_NAMES = [
     "create_memory",
@@ -59,6 +59,31 @@ class TenantServer(NamedTuple):
         with open_memory(home=self.server.home) as memories:
             position = Position(memories.backend.store.store_id, memory_id, 1_000_000, 0)
             return memories.backend.positions.write_token(self.owner.name, position)
+
+
+def attempts(own_id: str, memory_id: str, entry_id: str, barrier: str) -> list[tuple[str, dict[str, Any]]]:
+    """All ways to reach for a memory, an entry and a write that are not one's own."""
+    return [
+        ("get_memory", {"memory_id": memory_id}),
+        ("get_memory", {"memory_id": memory_id.upper()}),
+        ("get_memory", {"memory_id": f"{memory_id}%00"}),
+        ("get_context", {"memory_id": memory_id}),
+        ("put_context", {"memory_id": memory_id, "content": "mine now"}),
+        ("add_entry", {"memory_id": memory_id, "raw_entry": "mine now"}),
+        ("add_entry", {"memory_id": memory_id, "raw_entry": "mine now", "client_key": "k"}),
+        ("list_entries", {"memory_id": memory_id}),
+        ("list_entries", {"memory_id": memory_id, "before": entry_id}),
+        ("list_entries", {"memory_id": own_id, "before": entry_id}),
+        ("list_entries", {"memory_id": own_id, "after": entry_id}),
+        ("search_memories", {"memory_id": memory_id, "query": "vault 4711", "top_k": 100}),
+        ("await_consistency", {"memory_id": memory_id, "timeout_ms": 0}),
+        ("await_consistency", {"token": barrier, "timeout_ms": 0}),
+        ("await_consistency", {"memory_id": own_id, "token": barrier, "timeout_ms": 0}),
+        ("await_consistency", {"memory_id": memory_id, "token": barrier, "timeout_ms": 0}),
+        ("list_entries", {"memory_id": memory_id, "after": "2020-01-01T00:00:00Z", "limit": "50"}),
+        ("search_memories", {"memory_id": memory_id, "query": "vault", "since": "2020-01-01"}),
+        ("search_memories", {"memory_id": f"{memory_id}/../{own_id}", "query": "vault"}),
+    ]
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from daypack.serve.observe.request_facts import current
 from daypack.types.memory import Added, ContextDocument, EntryPage, Memory, MemoryPage, SearchResult
 
 if TYPE_CHECKING:
-    from daypack.memory.audit_log.log import AuditLog
+    from daypack.memory.audit_log.port import Log
     from daypack.memory.tools import Memories
 
 REFUSALS_PER_MINUTE = 60  # of one cause: a flood must not fill the disk, nor hide what others do
@@ -76,7 +76,7 @@ def audited(memories: "Memories", tool: str, memory_id: object = "", *, writes: 
             actor.reset(reset)
 
 
-def audit_refused(audit: "AuditLog | None", deed: Deed) -> None:
+def audit_refused(audit: "Log | None", deed: Deed) -> None:
     """Record an attempt that was refused before its tool was called, unless the request has a line already."""
     facts = current.get()
     if audit is None or deed.tool in _UNRECORDED or (facts is not None and facts.audited):
@@ -94,11 +94,11 @@ def asked_memory(memory_id: object) -> str:
     return memory_id if isinstance(memory_id, str) and is_id(memory_id) else ""
 
 
-def _record_refused(audit: "AuditLog", deed: Deed) -> None:
+def _record_refused(audit: "Log", deed: Deed) -> None:
     facts = current.get()
     if facts is not None:
         facts.audited = True
-    left_out = _refusals.admit((audit.path, deed.user, deed.tool, deed.result))
+    left_out = _refusals.admit((audit.place, deed.user, deed.tool, deed.result))
     if left_out is None:
         return
     if not audit.record(replace(deed, count=left_out or None)):

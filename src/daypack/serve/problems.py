@@ -36,26 +36,37 @@ _GENERIC_MESSAGES = {
     errors.ExtraMissing: "a package this needs is not installed on the server",
     errors.ModelMissing: "a model this needs is not installed on the server",
     errors.WriteFailed: "the server could not write; the request was not carried out",
+    errors.CommitUnknown: "the server lost its database during the write: it is not known whether it was stored",
     errors.StorageFailed: "the server could not read or write its store; the request was not carried out",
     errors.ModelFailed: "a model the server uses did not answer",
     errors.Damaged: "stored data on the server is damaged",
 }
 _GENERIC_HINTS = {
     errors.WriteFailed: "the server's log names the file; try again when GET /health/ready answers 200",
+    errors.CommitUnknown: "read it, or repeat the call with the same client key",
     errors.StorageFailed: "the server's log names the file",
     errors.Damaged: "run `daypack doctor` on the server",
 }
+_UNREACHABLE = "the server cannot use its database now; the request was not carried out"
+_UNREACHABLE_HINT = "try again when GET /health/ready answers 200"
+_RETRY_SECONDS = 5
 _INTERNAL = "internal server error; see the server's log"
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
 
 
 class Problem(NamedTuple):
-    """An error as the client sees it, with its HTTP status."""
+    """An error as the client sees it, with its HTTP status, and when to try again: 0 says nothing about it."""
 
     status: int
     code: str
     message: str
     hint: str = ""
+    retry_after: int = 0
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that belong to it."""
+        return {"retry-after": str(self.retry_after)} if self.retry_after else {}
 
     @property
     def body(self) -> bytes:
@@ -88,6 +99,8 @@ def describe(error: BaseException) -> Problem:
         return Problem(500, "Internal", _INTERNAL)
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
     code = type(error).__name__
+    if is_unreachable(error):
+        return Problem(503, code, _UNREACHABLE, _UNREACHABLE_HINT, _RETRY_SECONDS)
     generic, hint = (
         next((text for kind, text in texts.items() if isinstance(error, kind)), "")
         for texts in (_GENERIC_MESSAGES, _GENERIC_HINTS)
@@ -96,8 +109,20 @@ def describe(error: BaseException) -> Problem:
         from daypack.text.redact.redact import redact  # noqa: PLC0415 — its patterns cost 20 ms
 
         # They repeat what the caller sent, which may be a secret in the wrong argument.
-        return Problem(status, code, redact(error.problem).text, redact(error.hint).text)
+        wait = error.retry_after if isinstance(error, errors.RateLimited) else 0
+        return Problem(status, code, redact(error.problem).text, redact(error.hint).text, wait)
     return Problem(status, code, generic or _INTERNAL, hint)
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Return True if a database did not answer or refused the account of the server, which no caller can change."""
+    from daypack.postgres.address import is_address  # noqa: PLC0415 — only for errors
+
+    if not isinstance(error, errors.StorageFailed | errors.AccessDenied) or not is_address(error.place):
+        return False
+    if isinstance(error, errors.WriteFailed):  # no room or no rights; or what the audit log makes of any error
+        return isinstance(error.cause, errors.StorageFailed) and is_unreachable(error.cause)
+    return not isinstance(error, errors.CommitUnknown)
 
 
 def report(operation: str, error: Exception) -> Problem:
@@ -106,7 +131,7 @@ def report(operation: str, error: Exception) -> Problem:
     facts = current.get()
     if facts is not None:
         facts.error, facts.status = problem.code, problem.status
-    if problem.status >= 500:
+    if problem.status >= 500 and not isinstance(error, errors.ServerBusy):  # which is no failure
         report_error(operation, error)
     return problem
 

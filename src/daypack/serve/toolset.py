@@ -204,6 +204,7 @@ class Toolset:
         with self._lock:  # a session is not safe for concurrent calls
             if self._session is None:
                 self._session = self._open_session()
+            self._session.history.refresh()
             text = self._session.call(name, values)
         return Answer(text, failed=text.startswith(f"{RECALLED}nowhere]"))
 

@@ -17,7 +17,7 @@ from memory_server import Server, make_token, read_log, start_server
 from tenants_server import Connection
 
 from daypack.memory.tools import open_memory
-from daypack.serve.http.connections import check_head
+from daypack.serve.http.wire.framing import check_head
 
 # Writes the counts at the end of the server; a file limit as most systems have it.
 COUNTED = """

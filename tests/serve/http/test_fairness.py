@@ -12,8 +12,8 @@ import pytest
 from memory_server import Server, start_server
 from tenants_server import Connection
 
-from daypack.memory.positions import Position
 from daypack.memory.tools import open_memory
+from daypack.memory.writes.positions import Position
 
 # Searches of ada wait for a file, so that the test says how long they take. Their queries are written to another.
 SLOW = """

@@ -8,7 +8,7 @@ import anyio
 import httpx
 import pytest
 
-from daypack.errors import BadInput
+from daypack.errors import AccessDenied, BadInput, DaypackError, StorageFailed
 from daypack.llm.addresses import is_loopback
 from daypack.serve.http import bodies
 from daypack.serve.http.address import Policy, choose_policy
@@ -225,7 +225,8 @@ def test_no_token_or_a_wrong_one_is_unauthorised(given: str | None, path: str) -
     gate, came = open_gate(Policy(token_required=True))
     answered = ask(gate, path, headers={} if given is None else {"Authorization": given})
     assert answered.status_code == 401
-    assert answered.headers["www-authenticate"] == "Bearer"
+    sent = 'Bearer error="invalid_token"'
+    assert answered.headers["www-authenticate"] == ("Bearer" if given is None else sent)
     assert "error" in answered.json()
     assert came == []
 
@@ -413,3 +414,20 @@ def test_nesting_is_counted_exactly() -> None:
 def test_loopback_is_an_address_or_its_one_name() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.8.9.1", "::1", "localhost", "LocalHost")))
     assert not any(map(is_loopback, ("127.example.org", "127.0.0.1.example.org", "1.2.3.4", "", "127.1", "::")))
+
+
+@pytest.mark.parametrize("error", [StorageFailed, AccessDenied])
+def test_a_database_that_does_not_answer_is_no_wrong_token(error: type[DaypackError]) -> None:
+    async def door(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError
+
+    async def check_token(secret: str, address: str, *, guessing: bool = False) -> Caller | None:
+        raise error("connection to 10.0.0.7 failed", place="postgresql://daypack@10.0.0.7/memories")
+
+    gate = Gate(door, Policy(), check_token)
+    for path in ("/api/get_user", "/mcp"):
+        answered = ask(gate, path, headers={"Authorization": "Bearer dp_secret"})
+        assert (answered.status_code, answered.headers["retry-after"]) == (503, "5")
+        assert "10.0.0.7" not in answered.text
+        assert error.__name__ in answered.text
+        assert ("jsonrpc" in answered.json()) == (path == "/mcp")

@@ -1,5 +1,7 @@
 """Shares: rates and calls in progress, per caller; the tables stay small."""
 
+import asyncio
+
 import pytest
 
 from daypack.errors import RateLimited, ServerBusy
@@ -41,11 +43,11 @@ def test_a_rate_of_zero_is_none(clock: list[float]) -> None:
 def test_a_user_over_the_rate_is_refused_and_others_are_not(clock: list[float]) -> None:
     shares = Shares(ServerLimits(rate=60))
     for _ in range(10):
-        shares.check_rate("ada")
+        asyncio.run(shares.check_rate("ada"))
     with pytest.raises(RateLimited, match="10 at once, then 60 per minute") as refused:
-        shares.check_rate("ada")
+        asyncio.run(shares.check_rate("ada"))
     assert refused.value.retry_after == 1
-    shares.check_rate("eve")
+    asyncio.run(shares.check_rate("eve"))
     assert shares.usage.refused == {"rate": 1}
 
 

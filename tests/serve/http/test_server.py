@@ -15,10 +15,10 @@ import pytest
 from memory_server import environment, make_token, read_log, run_daypack, start_server
 from tenants_server import Connection
 
-from daypack.memory.positions import Position
 from daypack.memory.tools import open_memory
+from daypack.memory.writes.positions import Position
 from daypack.serve.http.address import listen
-from daypack.serve.http.running import allow_connections
+from daypack.serve.reach.open_files import allow_connections
 
 
 def test_it_does_not_let_others_in_without_a_token(tmp_path: Path) -> None:

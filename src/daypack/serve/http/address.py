@@ -3,6 +3,7 @@
 import errno
 import re
 import socket
+import sys
 from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from daypack.errors import BadInput
 from daypack.llm.addresses import is_loopback
 from daypack.serve.http.bodies import MAX_BODY_BYTES
+from daypack.serve.reach.resource import Resource
 
 BACKLOG = 512
 _PORTS = {"http": 80, "https": 443}
@@ -26,15 +28,25 @@ class Origin(NamedTuple):
     host: str
     port: int
 
+    @property
+    def url(self) -> str:
+        """The origin as text, without the port that the scheme implies."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}" + ("" if self.port == _PORTS[self.scheme] else f":{self.port}")
+
 
 class Policy(NamedTuple):
-    """What the gate accepts. `hosts` are the names and addresses of this server besides loopback."""
+    """What the gate accepts. `hosts` are the names and addresses of this server besides loopback.
+
+    `resource` describes the server to clients without a token; None: it has no /mcp.
+    """
 
     user: str = "local"
     hosts: frozenset[str] = frozenset()
     any_address: bool = False
     token_required: bool = False
     max_body_bytes: int = MAX_BODY_BYTES
+    resource: Resource | None = None
 
     def knows_host(self, name: str) -> bool:
         """Return True if `name` is a host name or address of this server."""
@@ -83,19 +95,20 @@ def choose_policy(user: str, bound: str, allowed: Iterable[str], *, require_toke
     )
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 picks a free port.
+def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Return a listening socket; port 0 picks a free port. `shared`: several processes listen at the same port.
 
     Called before the HTTP packages are imported, so that an address in use is reported at once.
     """
-    place = f"{host}:{port}"
+    place, options = f"{host}:{port}", [socket.SO_REUSEADDR, *([_shared_port()] if shared else ())]
     listening: socket.socket | None = None
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = addresses[0]
         # asyncio sets TCP_NODELAY only on a socket that names its protocol; without it small answers wait for 40 ms.
         listening = socket.socket(family, kind, protocol)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for option in options:
+            listening.setsockopt(socket.SOL_SOCKET, option, 1)
         listening.bind(address)
         listening.listen(BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:
@@ -104,11 +117,21 @@ def listen(host: str, port: int) -> socket.socket:
         hint = "--host must be an address of this machine"
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             hint = "is a server already running there? use --port N for another port, --port 0 for a free one"
+            if shared:
+                hint = "a process that was started without --share-port listens there"
         elif isinstance(error, PermissionError):
             hint = "use a port above 1023"
         problem = getattr(error, "strerror", None) or str(error)
         raise BadInput(f"cannot listen: {problem}", operation="serve", place=place, hint=hint) from error
     return listening
+
+
+def _shared_port() -> int:
+    option = getattr(socket, "SO_REUSEPORT", None)
+    if option is None or sys.platform != "linux":  # elsewhere only one of them gets the connections
+        hint = "start each process at a port of its own, with a proxy in front of them"
+        raise BadInput("this system cannot share a port", operation="serve", place="--share-port", hint=hint)
+    return option
 
 
 def _is_address(name: str) -> bool:

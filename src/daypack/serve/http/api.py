@@ -10,9 +10,11 @@ from starlette.responses import Response
 from daypack.errors import BadInput, DaypackError, NotFound
 from daypack.serve.audited import audited
 from daypack.serve.http.gate import require_write
+from daypack.serve.http.tenants import AFTER
 from daypack.serve.http.turns import Call
 from daypack.serve.observe.request_facts import current
 from daypack.serve.problems import Problem, report
+from daypack.serve.reach.resource import challenge
 
 if TYPE_CHECKING:
     from daypack.serve.http.tenants import Tenants
@@ -29,6 +31,7 @@ class Api:
     async def call(self, request: Request) -> Response:
         """Answer POST /api/{tool}."""
         tool, call = request.path_params["tool"], _call(request)
+        headers: dict[str, str] = {}
 
         def work() -> object:
             return self._tenants.toolset(call.caller.user).call(self._tenants.memories(call), tool, arguments)
@@ -37,11 +40,13 @@ class Api:
             if tool not in self._names:
                 raise NotFound("unknown tool", hint=f"the tools are {', '.join(self._names)}")
             arguments = _read_arguments(request.scope["daypack.json"])
-            if tool in self._writing:
+            if tool in self._writing and not call.caller.writes:
+                wanted = challenge(request.scope["daypack.metadata"], "insufficient_scope", "write")
+                headers["www-authenticate"] = wanted
                 require_write(call.caller, tool)
             return await self._answer(work, call, waits=tool == "await_consistency")
         except DaypackError as error:
-            return problem_response(report(tool, error))
+            return problem_response(report(tool, error), headers)
 
     async def memories(self, request: Request) -> Response:
         """Answer GET /api/memories with a page of the caller's own memories."""
@@ -71,11 +76,13 @@ def problem_response(problem: Problem, headers: Mapping[str, str] | None = None)
     facts = current.get()
     if facts is not None:
         facts.error = problem.code
-    return Response(problem.body, problem.status, headers, media_type="application/json")
+    return Response(problem.body, problem.status, {**problem.headers, **(headers or {})}, media_type="application/json")
 
 
 def _call(request: Request) -> Call:
-    return request.scope["daypack.call"]
+    call: Call = request.scope["daypack.call"]
+    call.after = request.headers.get(AFTER, "")
+    return call
 
 
 def _read_arguments(body: object) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """One server as an ASGI application: its routes behind the gate, with health and metrics, observed from outside."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from daypack.errors import DaypackError
 from daypack.serve.http.api import problem_response
 from daypack.serve.http.gate import MCP_PATH, Gate
 from daypack.serve.http.health import Health, MetricsPage
@@ -47,7 +48,7 @@ class PagePart(NamedTuple):
     """The part that serves the page: `shell` answers GET / for browsers, `visitors` knows the cookies."""
 
     part: Part
-    shell: Callable[[Request], Response]
+    shell: Callable[[Request], Awaitable[Response]]
     visitors: "Visitors"
 
 
@@ -80,7 +81,7 @@ def assemble(place: Place, purpose: str, parts: Sequence[Part], page: PagePart |
 
     async def get_start(request: Request) -> Response:
         if page is not None and _wants_html(request):
-            return page.shell(request)
+            return await page.shell(request)
         return Response(described, media_type="application/json", headers={"vary": "accept"} if page else None)
 
     @asynccontextmanager
@@ -101,12 +102,17 @@ def assemble(place: Place, purpose: str, parts: Sequence[Part], page: PagePart |
             Route("/metrics", metrics.get),
             *(route for part in parts for route in part.routes),
         ],
-        exception_handlers={HTTPException: _answer_unrouted(paths), Exception: _answer_failure},
+        exception_handlers={
+            HTTPException: _answer_unrouted(paths),
+            DaypackError: _answer_failure,
+            Exception: _answer_failure,
+        },
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # a redirect would repeat the host name of the request
     # Outermost, so that no response bypasses the gate, not even that of a failure.
-    gate = Gate(app, policy, tenants.check_token, shares, page.visitors if page is not None else None)
+    visitors = page.visitors if page is not None else None
+    gate = Gate(app, policy, tenants.check_token, shares, visitors, tenants.check_token_id)
 
     def end_streams() -> None:
         for part in parts:
@@ -160,5 +166,5 @@ def _describe_unrouted(request: Request, error: HTTPException, hint: str) -> Res
 
 
 async def _answer_failure(_: Request, error: Exception) -> Response:
-    """Answer after an unexpected exception; the log says where it was raised."""
+    """Answer after an exception that no route expects; the log says where it was raised."""
     return problem_response(report("request", error))

@@ -4,20 +4,24 @@ A caller that only holds connections open does not lock others out: a new connec
 for its caller (for a request, for the rest of one, or for its answer to be read), of the caller with the most.
 """
 
-import re
+import asyncio
 import select
+import ssl
 import time
 from asyncio import TimerHandle, Transport
 from collections import Counter
+from collections.abc import Callable
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from daypack.serve.http.limits import Shares, caller_address
+from daypack.serve.http.wire.framing import FRAMING_HINT, StrictConnection
 from daypack.serve.observe.request_facts import RequestFacts
 from daypack.serve.problems import Problem
+from daypack.serve.reach.proxies import Proxies
 
 if TYPE_CHECKING:
     from daypack.serve.http.turns import Call
@@ -30,35 +34,53 @@ _LEAST_READ_BYTES = 32 << 10  # … at least so much of an answer that is larger
 MAX_HEADER_BYTES = 64 << 10  # buffered while the headers are incomplete
 _MAX_PIPELINED_BYTES = 64 << 10  # sent before the answer to an earlier request
 _LOOKED_AT = 8  # candidates that are asked whether their request has just arrived
+_GOODBYE_SECONDS = 1.0  # for a caller to answer the end of TLS
 
-_FRAMING_HINT = "send HTTP/1.1: one Content-Length or chunked, each header on one line that ends with CR LF"
-_END_OF_HEAD = re.compile(rb"\n\r?\n")
-_VERSION = re.compile(rb" HTTP/([0-9]\.[0-9])\r?$")
+
+class Member(Protocol):
+    """A connection as the table of connections sees it, whether its TLS handshake is done or not."""
+
+    group: str
+    rank: int
+
+    @property
+    def waits_since(self) -> float | None:
+        """Since when the connection waits for its caller; None: the server works for it."""
+        ...
+
+    def has_input(self) -> bool:
+        """Return True if bytes have arrived that were not read yet."""
+        ...
+
+    def close(self, reason: str) -> None:
+        """Close the connection and count the reason."""
+        ...
 
 
 class Connections:
     """The open connections of a server, grouped by caller: a user or, before a token was accepted, an address."""
 
-    def __init__(self, shares: Shares, observer: "Observer") -> None:
+    def __init__(self, shares: Shares, observer: "Observer", proxies: Proxies) -> None:
+        self.proxies = proxies
         self.usage = shares.usage
         self.observer = observer
         self._most, self._most_per_caller = shares.limits.connections, shares.limits.connections_per_caller
-        self._open: set[Connection] = set()
+        self._open: set[Member] = set()
         self._sizes: Counter[str] = Counter()
 
-    def add(self, connection: "Connection") -> None:
+    def add(self, connection: Member) -> None:
         """Add a new connection; if there are too many, close others."""
         self._open.add(connection)
         self._sizes[connection.group] += 1
         self._make_room(connection)
 
-    def discard(self, connection: "Connection") -> None:
+    def discard(self, connection: Member) -> None:
         """Forget a connection."""
         if connection in self._open:
             self._open.remove(connection)
             self._leave_group(connection.group)
 
-    def move(self, connection: "Connection", group: str) -> None:
+    def move(self, connection: Member, group: str) -> None:
         """Count a connection for another caller."""
         if connection in self._open and connection.group != group:
             self._leave_group(connection.group)
@@ -71,7 +93,12 @@ class Connections:
         if not self._sizes[group]:
             del self._sizes[group]
 
-    def _make_room(self, newest: "Connection") -> None:
+    def close_waiting(self) -> None:
+        """Close the connections that wait for their caller: for the rest of a request, or for it to read its answer."""
+        for connection in [each for each in self._open if each.waits_since is not None]:
+            connection.close("shutdown")
+
+    def _make_room(self, newest: Member) -> None:
         if self._sizes[newest.group] > self._most_per_caller:
             self._close_oldest(newest.group, newest)
         if len(self._open) > self._most:
@@ -79,7 +106,7 @@ class Connections:
                 if self._close_oldest(group, newest):
                     return
 
-    def _close_oldest(self, group: str, newest: "Connection") -> bool:
+    def _close_oldest(self, group: str, newest: Member) -> bool:
         group_members = (each for each in self._open if each.group == group and each is not newest)
         waiting = [each for each in group_members if each.waits_since is not None]
         oldest = nsmallest(_LOOKED_AT, waiting, key=lambda each: (each.rank, each.waits_since))
@@ -110,6 +137,7 @@ class Connection(H11Protocol):
 
         async def answer_here(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401
             scope["daypack.connection"] = self
+            connections.proxies.apply(scope)
             await answer(scope, receive, send)
 
         self.app = answer_here
@@ -174,6 +202,15 @@ class Connection(H11Protocol):
         if self._unread_timeout is not None:
             self._unread_timeout.cancel()
 
+    def shutdown(self) -> None:
+        """Close the connection if it is idle; a request that has arrived, or is about to, is still answered.
+
+        Called when the server does not accept connections any more. Answers now end their connection.
+        """
+        is_idle = not self.cycle or self.cycle.response_complete
+        if not is_idle or (self.cycle and not self.has_input()):
+            super().shutdown()
+
     def send_400_response(self, msg: str) -> None:
         """Answer a request that is not HTTP with the documented JSON, and close the connection."""
         self._connections.usage.refused["malformed"] += 1
@@ -183,7 +220,7 @@ class Connection(H11Protocol):
             cycle.message_event.set()
             self._leave_call()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            problem = self.conn.problem or Problem(400, "BadInput", msg, _FRAMING_HINT)
+            problem = self.conn.problem or Problem(400, "BadInput", msg, FRAMING_HINT)
             body, facts = problem.body, RequestFacts("http", "other")
             facts.client, facts.error = self.client[0] if self.client else "", problem.code
             self._connections.observer.finished(facts, problem.status, time.monotonic())
@@ -208,19 +245,15 @@ class Connection(H11Protocol):
 
     def has_input(self) -> bool:
         """Return True if bytes have arrived that were not read yet."""
-        descriptor = self.transport.get_extra_info("socket").fileno()
-        if descriptor < 0:
-            return False
-        poller = select.poll()
-        poller.register(descriptor, select.POLLIN)
-        return any(events & select.POLLIN and not events & select.POLLHUP for _, events in poller.poll(0))
+        return _has_input(self.transport)
 
     def close(self, reason: str) -> None:
         """Close the connection and count the reason; what its caller did not read is dropped."""
         if self.transport.is_closing() and not self.transport.get_write_buffer_size():
             return
         self._connections.usage.closed[reason] += 1
-        if self.transport.get_write_buffer_size():
+        # The end of TLS waits for the caller, and the file is needed for another connection.
+        if self.transport.get_write_buffer_size() or self.scheme == "https":
             self.transport.abort()
         else:
             self.transport.close()
@@ -274,49 +307,98 @@ class Connection(H11Protocol):
             self.close("slow headers")
 
 
-class StrictConnection(h11.Connection):
-    """Refuses what proxies and servers read in different ways: h11 unfolds, merges and prefers silently."""
+class Handshake(asyncio.Protocol):
+    """A connection before its TLS handshake is done: it has a place in the table, which others may need.
 
-    problem: Problem | None = None
+    asyncio's own TLS servers have no limit for the number of connections in this state, and one of a minute for each.
+    """
 
-    def next_event(self) -> Any:  # noqa: ANN401 — h11's events and sentinels
-        """Return the next event of h11; before a request, look at its headers as they were sent."""
+    def __init__(
+        self,
+        connections: Connections,
+        context: ssl.SSLContext,
+        connection: Callable[..., Connection],
+        **options: Any,  # noqa: ANN401 — uvicorn's
+    ) -> None:
+        self.group = ""
+        self.rank = 0
+        self._connections = connections
+        self._context = context
+        self._connection = connection(**options)
+        self._all = self._connection.connections
+        self._since = time.monotonic()
+        self._received = b""  # a request may arrive with the end of the handshake
+        self._shaking: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection into the table and begin the handshake."""
+        assert isinstance(transport, Transport)
+        self._transport = transport
+        address = transport.get_extra_info("peername")
+        self.group = caller_address(str(address[0])) if address else ""
+        self._all.add(self)  # pyright: ignore[reportArgumentType] — closed by its `shutdown`
+        self._connections.add(self)
+        self._shaking = asyncio.get_running_loop().create_task(self._shake_hands())
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 — asyncio's
+        """Forget the connection."""
+        self._leave()
+
+    def data_received(self, data: bytes) -> None:
+        """Keep what was sent right after the handshake."""
+        self._received += data
+
+    def shutdown(self) -> None:
+        """Close it: the server ends, and no request has arrived yet."""
+        self._transport.abort()
+
+    @property
+    def waits_since(self) -> float | None:
+        """Since when the handshake lasts."""
+        return self._since
+
+    def has_input(self) -> bool:
+        """Return True if bytes have arrived that were not read yet."""
+        return _has_input(self._transport)
+
+    def close(self, reason: str) -> None:
+        """Close the connection and count the reason."""
+        self._connections.usage.closed[reason] += 1
+        self._transport.abort()
+
+    async def _shake_hands(self) -> None:
         try:
-            if self.their_state is h11.IDLE:
-                check_head(self.trailing_data[0])
-            return super().next_event()
-        except h11.RemoteProtocolError as error:
-            # h11 quotes what was sent, which may be a token.
-            reason = str(error).partition(": bytearray(")[0]
-            self.problem = Problem(400, "BadInput", f"malformed HTTP request: {reason}", _FRAMING_HINT)
-            if error.error_status_hint == 431:
-                self.problem = Problem(431, "TooLong", "the headers are too long", "send fewer or shorter headers")
-            raise
+            encrypted = await asyncio.get_running_loop().start_tls(
+                self._transport,
+                self,
+                self._context,
+                server_side=True,
+                ssl_handshake_timeout=HEADER_SECONDS,
+                ssl_shutdown_timeout=_GOODBYE_SECONDS,
+            )
+        except (
+            OSError,
+            ssl.SSLError,
+        ):  # not TLS, a version that is too old, a certificate that is not trusted, or late
+            self._transport.abort()
+            encrypted = None
+        finally:
+            self._leave()
+        if encrypted is not None and not encrypted.is_closing():
+            encrypted.set_protocol(self._connection)
+            self._connection.connection_made(encrypted)
+            if self._received:
+                self._connection.data_received(self._received)
+
+    def _leave(self) -> None:
+        self._connections.discard(self)
+        self._all.discard(self)  # pyright: ignore[reportArgumentType]
 
 
-def check_head(data: bytes) -> None:
-    """Raise RemoteProtocolError if the headers at the beginning of `data` are refused; incomplete ones are not yet."""
-    end = _END_OF_HEAD.search(data)
-    if end is None:
-        return
-    first, *lines = data[: end.start()].split(b"\n")
-    version = _VERSION.search(first)
-    if version and version[1] not in (b"1.0", b"1.1"):
-        raise h11.RemoteProtocolError("only HTTP/1.1 and 1.0 are supported")
-    lengths = codings = 0
-    for line in lines:
-        if line[:1] in (b" ", b"\t"):
-            raise h11.RemoteProtocolError("a header continues on the next line")
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length":
-            lengths += 1 + value.count(b",")
-        elif name.strip().lower() == b"transfer-encoding":
-            codings += 1
-    if lengths and codings:
-        raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding")
-    if lengths > 1:
-        raise h11.RemoteProtocolError("more than one Content-Length")
-    if codings and version and version[1] == b"1.0":
-        raise h11.RemoteProtocolError("Transfer-Encoding in HTTP/1.0")
-    if data.count(b"\n", 0, end.end()) != data.count(b"\r\n", 0, end.end()):
-        raise h11.RemoteProtocolError("a line ends with LF alone instead of CR LF")
+def _has_input(transport: Transport) -> bool:
+    descriptor = transport.get_extra_info("socket").fileno()
+    if descriptor < 0:
+        return False
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    return any(events & select.POLLIN and not events & select.POLLHUP for _, events in poller.poll(0))

@@ -4,24 +4,29 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from typing import Any, Protocol
 
-from daypack.errors import AccessDenied, BadInput, RateLimited, TooLong
+from daypack.errors import AccessDenied, BadInput, DaypackError, RateLimited, TooLong
 from daypack.serve.http.address import Origin, Policy, parse_host, parse_origin
 from daypack.serve.http.bodies import Message, Receive, collect, drain, read_json
 from daypack.serve.http.limits import Shares, caller_address
 from daypack.serve.http.page_requests import ASSETS, ENTER, ENTER_HINT, HEADERS, LIVE, Visitors, is_foreign, is_page
 from daypack.serve.http.turns import Call, Caller, CallerGone
 from daypack.serve.observe.request_facts import current
-from daypack.serve.problems import Problem, describe
+from daypack.serve.problems import Problem, describe, report
+from daypack.serve.reach.resource import METADATA_PATHS, challenge
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[Any], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 # Served without a token: they reveal only what the documentation says.
-OPEN_PATHS = ("/", "/health", "/health/live", "/health/ready", "/openapi.json")
+OPEN_PATHS = ("/", "/health", "/health/live", "/health/ready", "/openapi.json", *METADATA_PATHS)
 MCP_PATH = "/mcp"
 _MAX_HEADER_BYTES = 32 << 10
 _NO_CACHE, _NO_SNIFFING = (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")
 _AUTHORIZATION_HINT = "send the header Authorization: Bearer TOKEN; create a token with `daypack token new USER`"
+
+
+# Returns the caller of a user's token, by its id; None if it is not valid any more. The last argument is the address.
+CheckTokenId = Callable[[str, str, str], Awaitable[Caller | None]]
 
 
 class CheckToken(Protocol):
@@ -42,13 +47,15 @@ class Gate:
         check_token: CheckToken,
         shares: Shares | None = None,
         visitors: Visitors | None = None,
+        check_token_id: CheckTokenId | None = None,
     ) -> None:
-        """`visitors` knows the cookies of the page; None: there is no page."""
+        """`visitors` knows the cookies of the page; None: there is no page. `check_token_id` is for signed cookies."""
         self._app = app
         self._policy = policy
         self._check_token = check_token
         self._shares = shares or Shares()
         self._visitors = visitors
+        self._check_token_id = check_token_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -63,9 +70,8 @@ class Gate:
             await self._reject(rejected, scope, headers, receive, send)
         except ConnectionError:
             return  # the client is gone
-        except RateLimited as error:
-            rejected = _Rejected(describe(error), headers={"retry-after": str(error.retry_after)})
-            await self._reject(rejected, scope, headers, receive, send)
+        except DaypackError as error:  # a limit, or a store that does not answer
+            await self._reject(_Rejected(report("gate", error)), scope, headers, receive, send)
         else:
             await self._pass_on(scope, replay_body, send)
 
@@ -94,7 +100,7 @@ class Gate:
             facts = current.get()
             if facts is not None:
                 facts.user, facts.token_id = caller.user, caller.token_id
-            self._shares.check_rate(caller.user)
+            await self._shares.check_rate(caller.user)
         if scope["method"] != "POST":
             self._begin_call(scope, caller)
             return receive
@@ -111,8 +117,7 @@ class Gate:
         try:
             self._begin_call(scope, caller)
         except RateLimited as error:
-            headers_out = {"retry-after": str(error.retry_after)}
-            raise _Rejected(describe(error), body_read=True, headers=headers_out) from error
+            raise _Rejected(describe(error), body_read=True) from error
         return _replay_body(body, receive)
 
     def _begin_call(self, scope: Scope, caller: Caller | None) -> None:
@@ -134,6 +139,8 @@ class Gate:
         scheme = scope.get("scheme", "http")
         own = Origin(scheme, host[0], host[1] or (443 if scheme == "https" else 80))
         scope["daypack.origin"] = own
+        resource = self._policy.resource
+        scope["daypack.metadata"] = resource.metadata_address(own.url) if resource is not None else ""
         if self._serves_page(scope["path"]):
             if is_foreign(scope["path"], headers.all, own, self._policy):
                 raise _Rejected(Problem(403, "AccessDenied", "the page answers only to itself", ENTER_HINT))
@@ -152,13 +159,13 @@ class Gate:
             if is_page:
                 return await self._visitor(scope, headers, address)
             if self._policy.token_required:
-                raise _unauthorized("a token is required")
+                raise _unauthorized(scope, "a token is required")
             return Caller(self._policy.user, writes=True)
         scheme, _, token = (headers.single("authorization") or "").partition(" ")
         is_token = scheme.lower() == "bearer" and token
         caller = await check_secret(self._check_token, self._shares, token.strip() if is_token else "", address)
         if caller is None:
-            raise _unauthorized("the token is not valid")
+            raise _unauthorized(scope, "the token is not valid", error="invalid_token")
         scope["daypack.pass"] = f"token {caller.token_id}"
         return caller
 
@@ -169,8 +176,10 @@ class Gate:
         caller = found and found.caller
         if found is not None and found.secret:
             caller = await self._check_token(found.secret, address)
+        elif found is not None and found.token is not None and self._check_token_id is not None:
+            caller = await self._check_token_id(*found.token, address)
         if found is None or caller is None:
-            raise _unauthorized("the page needs a token", ENTER_HINT)
+            raise _unauthorized(scope, "the page needs a token", ENTER_HINT)
         scope["daypack.pass"] = found.key
         return caller
 
@@ -210,7 +219,7 @@ class Gate:
     async def _reject(
         self, rejected: "_Rejected", scope: Scope, headers: "_Headers", receive: Receive, send: Send
     ) -> None:
-        response_headers = dict(rejected.headers)
+        response_headers = rejected.problem.headers | rejected.headers
         if headers.announces_body and rejected.body_read is not True:
             # A client that waits for "100 Continue" has sent nothing yet, and a slow one has used its time.
             drained = rejected.body_read is None and not headers.values("expect") and await drain(receive)
@@ -288,7 +297,7 @@ async def check_secret(check_token: CheckToken, shares: Shares, secret: str, add
             shares.usage.refused["token checks"] += 1
             raise
     if caller is None:
-        shares.count_bad_token(address)
+        await shares.count_bad_token(address)
     return caller
 
 
@@ -300,8 +309,9 @@ async def send_json(send: Send, status: int, body: bytes, headers: Mapping[str, 
     await send({"type": "http.response.body", "body": body})
 
 
-def _unauthorized(problem: str, hint: str = _AUTHORIZATION_HINT) -> _Rejected:
-    return _Rejected(Problem(401, "AccessDenied", problem, hint), headers={"www-authenticate": "Bearer"})
+def _unauthorized(scope: Scope, problem: str, hint: str = _AUTHORIZATION_HINT, *, error: str = "") -> _Rejected:
+    headers = {"www-authenticate": challenge(scope["daypack.metadata"], error)}
+    return _Rejected(Problem(401, "AccessDenied", problem, hint), headers=headers)
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from daypack.errors import DaypackError
 from daypack.serve.http.api import problem_response
+from daypack.serve.observe.log import log
 from daypack.serve.observe.metrics import CONTENT_TYPE
 from daypack.serve.observe.observer import report_error
 from daypack.serve.problems import Problem
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from daypack.serve.observe.metrics import Metrics
 
 CHECK_SECONDS = 2.0  # for the store to answer
+METRICS_SECONDS = 8.0  # for the metrics to be read: a scrape waits 10 s
+_RETRY_SECONDS = 5
 _FRESH_SECONDS = 1.0
 _MESSAGES = {"starting": "the server is starting", "stopping": "the server is shutting down"}
 _STORE = "the store cannot be read and written"
@@ -38,6 +41,7 @@ class Health:
     def __init__(self, tenants: "Tenants") -> None:
         self.state: Literal["starting", "running", "stopping"] = "starting"
         self._tenants = tenants
+        self._place = tenants.backend.place
         self._checked = 0.0
         self._problem = ""
         self._checking = anyio.Lock()
@@ -54,7 +58,11 @@ class Health:
     async def _examine(self) -> str:
         async with self._checking:  # many callers at once cause one examination
             if time.monotonic() - self._checked >= _FRESH_SECONDS or not self._checked:
-                self._problem = await self._examine_store()
+                before, self._problem = self._problem, await self._examine_store()
+                if not before and self._problem:
+                    log.line("error", "store.unreachable", place=self._place, problem=self._problem)
+                elif before and not self._problem:
+                    log.line("info", "store.reachable", place=self._place)
                 self._checked = time.monotonic()
             return self._problem
 
@@ -63,7 +71,8 @@ class Health:
             try:
                 await self._tenants.examine_store()
             except DaypackError as error:
-                report_error("readiness", error)
+                if not self._problem:  # once, until it is reachable again
+                    report_error("readiness", error)
                 return _STORE
             return ""
         return _LATE
@@ -92,10 +101,10 @@ class MetricsPage:
         if request.scope["daypack.caller"].user != self._tenants.owner:
             hint = "use a token of the user that the server was started for (--user)"
             return problem_response(Problem(403, "AccessDenied", "this token may not read the metrics", hint))
-        text = await self._tenants.run(
-            self._metrics.text, request.scope["daypack.call"]
-        )  # the index lag is read from files
-        return Response(text, media_type=CONTENT_TYPE)
+        with anyio.move_on_after(METRICS_SECONDS):
+            text = await self._tenants.measure(self._metrics.text)  # the index lag is read from files
+            return Response(text, media_type=CONTENT_TYPE)
+        return problem_response(Problem(503, "NotReady", _LATE, retry_after=_RETRY_SECONDS))
 
 
 def _ok() -> Response:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from daypack.errors import RateLimited, ServerBusy
 
-_MOST_KEYS = 4096  # addresses or users whose rate is known; the one that was quiet longest is forgotten
+MOST_KEYS = 4096  # addresses or users whose rate is known; the one that was quiet longest is forgotten
 _BURST_SECONDS = 10.0  # a caller may use the rate of so many seconds at once
 _RETRY_SECONDS = 1
 
@@ -32,7 +32,7 @@ class ServerLimits(NamedTuple):
 
 # Why requests are refused for the sake of others, and connections closed by the server; labels of metrics.
 REFUSED = ("rate", "bad tokens", "token checks", "calls of a user", "calls in all", "malformed")
-CLOSED = ("too many", "slow headers", "idle", "unread", "pipelined")
+CLOSED = ("too many", "slow headers", "idle", "unread", "pipelined", "shutdown")
 
 
 class Usage:
@@ -46,7 +46,7 @@ class Usage:
 class Rates:
     """How often each key did something: at most `per_minute`, and a sixth of that at once."""
 
-    def __init__(self, per_minute: int, most_keys: int = _MOST_KEYS) -> None:
+    def __init__(self, per_minute: int, most_keys: int = MOST_KEYS) -> None:
         self._per_second = per_minute / 60
         self._per_minute = per_minute
         self._burst = max(1.0, self._per_second * _BURST_SECONDS)
@@ -58,6 +58,9 @@ class Rates:
 
     def __str__(self) -> str:
         return f"{int(self._burst):,} at once, then {self._per_minute:,} per minute"
+
+    async def ready(self, key: str) -> None:
+        """Return when it is known how often the key did it."""
 
     def wait_seconds(self, key: str) -> float:
         """Return after how many seconds the key may do it again; 0: now."""
@@ -80,35 +83,37 @@ class Rates:
 
 
 class Shares:
-    """The share that each caller has of one server."""
+    """The share that each caller has of one server; `rates` and `bad_tokens` may be those of several servers."""
 
     def __init__(self, limits: ServerLimits | None = None) -> None:
         self.limits = limits or ServerLimits()
         self.usage = Usage()
         self.calls: Counter[str] = Counter()  # running and queued, by user
-        self._rates = Rates(self.limits.rate)
-        self._bad_tokens = Rates(self.limits.bad_tokens)
+        self.rates = Rates(self.limits.rate)
+        self.bad_tokens = Rates(self.limits.bad_tokens)
 
-    def check_rate(self, user: str) -> None:
+    async def check_rate(self, user: str) -> None:
         """Count a request; raise RateLimited if the user has sent too many."""
-        if wait := self._rates.wait_seconds(user):
-            problem = f"too many requests: a user may send {self._rates}"
+        await self.rates.ready(user)
+        if wait := self.rates.wait_seconds(user):
+            problem = f"too many requests: a user may send {self.rates}"
             raise self._refuse("rate", RateLimited(problem, hint="send fewer requests", retry_after=_whole(wait)))
-        self._rates.count(user)
+        self.rates.count(user)
 
     def is_guessing(self, address: str) -> bool:
         """Return True if an address has sent too many bad tokens."""
-        return bool(self._bad_tokens.wait_seconds(address))
+        return bool(self.bad_tokens.wait_seconds(address))
 
-    def count_bad_token(self, address: str) -> None:
+    async def count_bad_token(self, address: str) -> None:
         """Count a bad token; raise RateLimited if the address has sent too many."""
-        if wait := self._bad_tokens.wait_seconds(address):
+        await self.bad_tokens.ready(address)
+        if wait := self.bad_tokens.wait_seconds(address):
             raise self.bad_tokens_refused(wait)
-        self._bad_tokens.count(address)
+        self.bad_tokens.count(address)
 
     def bad_tokens_refused(self, wait: float = 1.0) -> RateLimited:
         """Return the error for an address that has sent too many bad tokens."""
-        problem = f"too many requests with a token that is not valid: an address may send {self._bad_tokens}"
+        problem = f"too many requests with a token that is not valid: an address may send {self.bad_tokens}"
         hint = "correct the token; create one with `daypack token new USER`"
         return self._refuse("bad tokens", RateLimited(problem, hint=hint, retry_after=_whole(wait)))
 

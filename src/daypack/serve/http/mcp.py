@@ -14,9 +14,10 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from daypack import __version__
-from daypack.errors import AccessDenied
+from daypack.errors import AccessDenied, BadInput, ServerBusy
 from daypack.serve.http.bodies import Receive
 from daypack.serve.http.gate import Scope, Send, require_write
+from daypack.serve.http.tenants import AFTER
 from daypack.serve.http.turns import Call, CallerGone
 from daypack.serve.mcp.jsonrpc import RpcError
 from daypack.serve.mcp.lifecycle import add_version_fields
@@ -72,6 +73,7 @@ class McpEndpoint:
         async def handle(context: "Context", _: BaseModel) -> dict[str, Any]:
             assert context.request is not None  # it came over HTTP
             call: Call = context.request.scope["daypack.call"]
+            call.after = context.request.headers.get(AFTER, "")
             params = dict(context.params or {})
             result: dict[str, Any] | MCPError = {}
             async with anyio.create_task_group() as group:
@@ -96,7 +98,7 @@ class McpEndpoint:
             return MCPError(types.INTERNAL_ERROR, "the caller has disconnected")
         except RpcError as error:
             return MCPError(error.code, error.message, error.data)
-        except AccessDenied as error:
+        except (AccessDenied, BadInput, ServerBusy) as error:
             return {"content": [{"type": "text", "text": describe_in_text(name, error)}], "isError": True}
         except Exception as error:  # the SDK would send its text to an old client
             return MCPError(types.INTERNAL_ERROR, describe_in_text(name, error))

@@ -26,7 +26,10 @@ _CALLING = frozenset({MCP_PATH, "/api", "/api/memories"})
 
 
 class Observed:
-    """ASGI middleware around the gate, so that what the gate refuses is reported too."""
+    """ASGI middleware around the gate, so that what the gate refuses is reported too.
+
+    `health` says whether the server stops: then every answer ends its connection.
+    """
 
     def __init__(
         self,
@@ -42,7 +45,7 @@ class Observed:
         self.observer = observer
         self.health = health
         self.end_streams = end_streams
-        self._tenants = tenants
+        self.tenants = tenants
         self._app = app
         self._names = frozenset((*names, *METHODS))
 
@@ -62,6 +65,8 @@ class Observed:
                 status = message["status"]
                 await self._audit_refusal(facts, scope)
                 headers = [*message.get("headers", ()), (_HEADER, facts.request_id.encode())]
+                if self.health.state == "stopping" and not any(name.lower() == b"connection" for name, _ in headers):
+                    headers.append((b"connection", b"close"))  # the next request goes to another server
                 message = {**message, "headers": headers}
             await send(message)
 
@@ -84,10 +89,10 @@ class Observed:
         self._name_tool(facts, scope)
         if facts.tool in METHODS:
             return
-        action = "write" if facts.tool in self._tenants.toolset(None).writing else "read"
+        action = "write" if facts.tool in self.tenants.toolset(None).writing else "read"
         memory = asked_memory(_read_arguments(scope.get("daypack.json")).get("memory_id"))
         deed = Deed(action=action, tool=facts.tool, user=facts.user, memory=memory, result=facts.error)
-        await anyio.to_thread.run_sync(audit_refused, self._tenants.backend.audit, deed)
+        await anyio.to_thread.run_sync(audit_refused, self.tenants.backend.audit, deed)
 
     def _name_tool(self, facts: RequestFacts, scope: Scope) -> None:
         """Add the tool, or else the method; a name that no tool has is not repeated: it could be anything."""

@@ -31,11 +31,15 @@ HEADERS = [
 
 
 class Pass(NamedTuple):
-    """What a cookie of the page gives: a caller, or a token that is checked again; `key` identifies the cookie."""
+    """What a cookie of the page gives: a caller, or a token that is checked again; `key` identifies the cookie.
+
+    The token is known by its `secret`, or by its user and id in `token`.
+    """
 
     key: str
     caller: Caller | None
     secret: str = ""
+    token: tuple[str, str] | None = None
 
 
 class Visitors(Protocol):

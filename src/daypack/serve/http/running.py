@@ -1,35 +1,56 @@
-"""Run a server until SIGINT or SIGTERM: connections, limits of the system, and a shutdown in bounded time."""
+"""Run a server until SIGINT or SIGTERM, then answer what has begun, in bounded time."""
 
+import asyncio
 import os
-import resource
 import signal
 import socket
+import time
 from functools import partial
+from ssl import SSLContext
 from threading import Timer
+from types import FrameType
+from typing import NamedTuple
 
 from uvicorn import Config, Server
 
 from daypack import __version__
 from daypack.serve.http.address import BACKLOG
-from daypack.serve.http.connections import KEEP_ALIVE_SECONDS, Connection, Connections
+from daypack.serve.http.connections import KEEP_ALIVE_SECONDS, Connection, Connections, Handshake
 from daypack.serve.http.limits import Shares
 from daypack.serve.http.observed import Observed
 from daypack.serve.observe.library_lines import redirect_libraries
 from daypack.serve.observe.log import log
+from daypack.serve.reach.open_files import ACCEPTED_AT_ONCE
+from daypack.serve.reach.proxies import Proxies
 
-_SHUTDOWN_SECONDS = 3
-_LEAST_CONNECTIONS = 20
-_ACCEPTED_AT_ONCE = 64  # by one round of the event loop; a connection that is replaced is closed three rounds later
-_FILES_IN_BETWEEN = 4 * _ACCEPTED_AT_ONCE
-_FILES_OF_MACOS = 10_240  # OPEN_MAX: macOS never refuses so many
-_OTHER_FILES = 256  # open files besides connections: stores, indexes, threads
+CALL_SECONDS = 30  # after which a call in progress is abandoned; a write is committed or it is not
+WAIT_SECONDS = 3  # for callers that do not finish their request, or do not read their answer
+_FORCED_SECONDS = 1  # after a second Ctrl-C
+_LOOK_SECONDS = 0.1  # how soon a second Ctrl-C ends the drain
 
 
-def run(app: Observed, listening: socket.socket, shares: Shares) -> None:
-    """Serve until SIGINT or SIGTERM; running calls get a few seconds to finish."""
+class Reach(NamedTuple):
+    """How callers reach the server: with TLS or without, and which proxies are in front of it.
+
+    `drain_seconds`: how long a server that is about to stop still accepts connections, while it is not ready.
+    """
+
+    tls: SSLContext | None = None
+    proxies: Proxies = Proxies()
+    drain_seconds: float = 0.0
+
+
+_PLAIN = Reach()
+
+
+def run(app: Observed, listening: socket.socket, shares: Shares, reach: Reach = _PLAIN) -> None:
+    """Serve until SIGINT or SIGTERM, then drain: running calls are answered, barriers are ended."""
+    connections = Connections(shares, app.observer, reach.proxies)
+    tls = reach.tls
+    connection = partial(Connection, connections)
     config = Config(
         app,
-        http=partial(Connection, Connections(shares, app.observer)),  # pyright: ignore[reportArgumentType] — called, nothing else
+        http=connection if tls is None else partial(Handshake, connections, tls, connection),  # pyright: ignore[reportArgumentType] — called, nothing else
         ws="none",
         loop="asyncio",
         lifespan="on",
@@ -37,11 +58,11 @@ def run(app: Observed, listening: socket.socket, shares: Shares) -> None:
         access_log=False,
         proxy_headers=False,  # a caller must not choose its address by a header
         server_header=False,
-        backlog=_ACCEPTED_AT_ONCE,  # asyncio's other meaning of the word
+        backlog=ACCEPTED_AT_ONCE,  # asyncio's other meaning of the word
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        timeout_graceful_shutdown=CALL_SECONDS,
     )
-    server = _BoundedShutdownServer(config, app)
+    server = _DrainingServer(config, app, connections, reach.drain_seconds)
     if app.observer.metrics is not None:
         app.observer.metrics.connections.read = lambda: len(server.server_state.connections)
 
@@ -53,7 +74,9 @@ def run(app: Observed, listening: socket.socket, shares: Shares) -> None:
     previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         host, port = listening.getsockname()[:2]
-        log.line("info", "server.started", address=f"{host}:{port}", version=__version__)
+        log.line(
+            "info", "server.started", address=f"{host}:{port}", version=__version__, store=app.tenants.backend.place
+        )
         server.run(sockets=[listening])
         log.line("info", "server.stopped")
     finally:
@@ -62,58 +85,53 @@ def run(app: Observed, listening: socket.socket, shares: Shares) -> None:
             signal.signal(number, action)
 
 
-def allow_connections(asked: int) -> int:
-    """Return how many connections there is room for, after raising the limit of open files as far as the system allows.
-
-    With more, none could be accepted any more: closing one in favour of another needs a free file.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = asked + _FILES_IN_BETWEEN + _OTHER_FILES
-    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        most = _raise_file_limit(soft, most, hard)
-    if most == needed:
-        return asked
-    allowed = max(_LEAST_CONNECTIONS, most - _FILES_IN_BETWEEN - _OTHER_FILES)
-    hint = f"for {asked:,} connections allow {needed:,} open files (ulimit -Hn)"
-    log.line("warning", "server.connections", asked=asked, allowed=allowed, files=most, hint=hint)
-    return allowed
-
-
-def _raise_file_limit(soft: int, most: int, hard: int) -> int:
-    """Raise the limit of open files as far as possible and return it; macOS refuses much although it shows no limit."""
-    for limit in (most, min(most, _FILES_OF_MACOS)):
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit), hard))
-        except (ValueError, OSError):
-            continue
-        return max(soft, limit)
-    return soft
-
-
 def _abandon() -> None:
     log.line("warning", "server.stopped", error="calls were still running")
     log.flush(0.2)
     os._exit(0)
 
 
-class _BoundedShutdownServer(Server):
-    """A server that exits in bounded time, even while a worker thread waits for minutes in await_consistency."""
+class _DrainingServer(Server):
+    """A server that answers what has begun before it exits, in bounded time."""
 
-    def __init__(self, config: Config, app: Observed) -> None:
+    def __init__(self, config: Config, app: Observed, connections: Connections, drain_seconds: float) -> None:
         super().__init__(config)
         self._app = app
+        self._connections = connections
+        self._drain_seconds = drain_seconds
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listening in sockets or ():
             listening.listen(BACKLOG)  # asyncio has made the queue as short as the number it accepts at once
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note a signal: the server is not ready from now on. A second Ctrl-C ends it without waiting for calls."""
+        self._app.health.state = "stopping"
+        super().handle_exit(sig, frame)
+        if self.force_exit:
+            _abandon_after(_FORCED_SECONDS)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.health.state = "stopping"
+        await self._drain()
         self._app.end_streams()
-        # A write is committed or it is not, so a running call can be abandoned.
-        watchdog = Timer(_SHUTDOWN_SECONDS + 1, _abandon)
-        watchdog.daemon = True
-        watchdog.start()
+        self._app.tenants.end_barriers()
+        _abandon_after(CALL_SECONDS + 1)
+        asyncio.get_running_loop().call_later(WAIT_SECONDS, self._connections.close_waiting)
         await super().shutdown(sockets)
+
+    async def _drain(self) -> None:
+        """Accept connections until a load balancer has seen that the server is not ready."""
+        end = time.monotonic() + self._drain_seconds
+        if self._drain_seconds:
+            log.line("info", "server.draining", seconds=self._drain_seconds)
+        while not self.force_exit and (left := end - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, _LOOK_SECONDS))
+
+
+def _abandon_after(seconds: float) -> None:
+    """Exit after so many seconds, even while a worker thread is still busy."""
+    watchdog = Timer(seconds, _abandon)
+    watchdog.daemon = True
+    watchdog.start()

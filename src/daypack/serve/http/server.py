@@ -13,6 +13,7 @@ from daypack.serve.http.gate import MCP_PATH
 from daypack.serve.http.mcp import McpEndpoint
 from daypack.serve.http.openapi import describe_api
 from daypack.serve.http.turns import Call, Caller
+from daypack.serve.reach.resource import METADATA_PATHS, Resource
 
 if TYPE_CHECKING:
     from daypack.serve.http.observed import Observed
@@ -23,6 +24,7 @@ _PATHS = {
     "/api/TOOL": "POST: a tool, with its arguments as one JSON object",
     "/api/memories": "GET: your memories",
     "/openapi.json": "GET: the description of /api",
+    METADATA_PATHS[1]: "GET: what OAuth clients need to know",
 }
 
 
@@ -43,8 +45,13 @@ def _serve_tools(place: Place) -> Part:
     async def get_openapi(_: Request) -> Response:
         return Response(openapi, media_type="application/json")
 
+    async def get_metadata(request: Request) -> Response:
+        described = (policy.resource or Resource()).describe(request.scope["daypack.origin"].url)
+        return Response(described, media_type="application/json")
+
     routes = [
         Route("/openapi.json", get_openapi),
+        *(Route(path, get_metadata) for path in METADATA_PATHS),
         Route("/api/memories", api.memories),
         Route("/api/{tool}", api.call, methods=["POST"]),
         Route(MCP_PATH, mcp, methods=["POST"]),

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import anyio
 import anyio.to_thread
 
-from daypack.errors import AccessDenied, RateLimited
-from daypack.serve.http.turns import Call, Caller, CallerGone, Turns
+from daypack.errors import AccessDenied, BadInput, RateLimited, ServerBusy
+from daypack.serve.http.turns import Call, Caller, Turn, Turns
 from daypack.serve.mcp.router import Router
+from daypack.serve.problems import is_unreachable
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories
+    from daypack.memory.users import Grant
     from daypack.serve.toolset import Toolset
 
 # Turns: in all, and of one user. What is left over is never used by one user alone. A barrier holds a thread as long as
@@ -23,6 +25,8 @@ _BARRIERS, _BARRIERS_PER_USER = 128, 16
 _CHECKS, _CHECKS_PER_ADDRESS = 4, 3
 _GUESSES_QUEUED = 16
 _GUESSING = "addresses that sent too many bad tokens"
+
+AFTER = "Daypack-After"  # the header with a consistency token: the call reads at least as far
 
 Result = TypeVar("Result")
 
@@ -46,16 +50,25 @@ class Tenants:
         self._toolset = toolset
         self._prompts_folder = prompts_folder
         self._owner_tools = owner_tools
+        self._waiting: set[Call] = set()  # barriers
+        self._stopping = False
         self._observe_queue: Callable[[float, str], None] = lambda _seconds, _queue: None
         self.turns = Turns(_TURNS, _TURNS_PER_USER)
         self.barriers = Turns(_BARRIERS, _BARRIERS_PER_USER)
         self.checks = Turns(_CHECKS, _CHECKS_PER_ADDRESS)
         self._threads = anyio.CapacityLimiter(_TURNS + _BARRIERS + _CHECKS)
-        self._examining = anyio.CapacityLimiter(1)
+        self._examining, self._measuring = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
 
     def memories(self, call: Call) -> "Memories":
         """Return the memories of the caller's user; a barrier lets others work while it waits."""
-        return self._memories.as_caller(call.caller.user, call.caller.token_id, call.pause)
+        memories = self._memories.as_caller(call.caller.user, call.caller.token_id, call.pause)
+        if not call.after:
+            return memories
+        try:
+            return memories.since(call.after)
+        except BadInput as error:
+            error.hint = f"send in {AFTER} a token exactly as a write of this user returned it, or no such header"
+            raise
 
     def toolset(self, user: str | None) -> "Toolset":
         """Return the tools available to a user; None: those that every user has."""
@@ -70,12 +83,14 @@ class Tenants:
         """Run `work` in a worker thread at the caller's turn; `waits` marks a barrier.
 
         Raises CallerGone if the caller disconnects: a queued call leaves the queue, a barrier ends, other work that
-        already runs is finished.
+        already runs is finished. Raises ServerBusy for a barrier if the server stops.
         """
+        if waits and self._stopping:
+            raise _stopping()
         user, timed = call.caller.user, self._timed(work, "wait" if waits else "work")
         with anyio.CancelScope() as scope:
             call.on_leave(scope.cancel)
-            place = await self.barriers.take(user) if waits else None
+            place = await self._take_barrier(call) if waits else None
             try:
                 call.turn = await self.turns.take(user)
                 try:
@@ -85,7 +100,22 @@ class Tenants:
             finally:
                 if place is not None:
                     place.end()
-        raise CallerGone
+                    self._waiting.discard(call)
+        raise call.ended()
+
+    async def _take_barrier(self, call: Call) -> Turn:
+        self._waiting.add(call)
+        try:
+            return await self.barriers.take(call.caller.user)
+        except BaseException:
+            self._waiting.discard(call)
+            raise
+
+    def end_barriers(self) -> None:
+        """End all barriers, and refuse new ones: the server stops. Their callers are asked to try again."""
+        self._stopping = True
+        for call in list(self._waiting):
+            call.end_wait(_stopping)
 
     async def check_token(self, secret: str, address: str, *, guessing: bool = False) -> Caller | None:
         """Return the caller a token belongs to, or None if it is not valid.
@@ -97,10 +127,19 @@ class Tenants:
             problem = "too many tokens wait to be checked, from addresses that sent tokens that are not valid"
             raise RateLimited(problem, hint="try again later", retry_after=1)
 
+        return await self._check(lambda: self._memories.users.check_token(secret), key)
+
+    async def check_token_id(self, user: str, token_id: str, address: str) -> Caller | None:
+        """Return the caller of a user's token, or None if it is not valid any more. Only for ids that we signed."""
+        return await self._check(lambda: self._memories.users.check_token_id(user, token_id), address)
+
+    async def _check(self, find_grant: "Callable[[], Grant]", key: str) -> Caller | None:
         def check() -> Caller | None:
             try:
-                grant = self._memories.users.check_token(secret)
-            except AccessDenied:
+                grant = find_grant()
+            except AccessDenied as error:
+                if is_unreachable(error):  # the account of the server was refused, not the token
+                    raise
                 return None
             return Caller(grant.user, writes=grant.scope == "write", token_id=grant.token_id)
 
@@ -113,6 +152,10 @@ class Tenants:
     async def examine_store(self) -> None:
         """Raise a DaypackError if the store cannot be read and written; cancelled, it leaves the worker to itself."""
         await anyio.to_thread.run_sync(self.backend.check, limiter=self._examining, abandon_on_cancel=True)
+
+    async def measure(self, work: Callable[[], Result]) -> Result:
+        """Run `work`, one at a time, outside of all turns; cancelled, it leaves the worker to itself."""
+        return await anyio.to_thread.run_sync(work, limiter=self._measuring, abandon_on_cancel=True)
 
     def observe_queues(self, observe: Callable[[float, str], None]) -> None:
         """From now on, pass the seconds that each call waited for a thread, and which kind of thread, to `observe`."""
@@ -138,3 +181,7 @@ class Tenants:
             if tools is not None:
                 tools.close()
         self._memories.close()
+
+
+def _stopping() -> ServerBusy:
+    return ServerBusy("the server is shutting down", hint="try again: the next server answers", retry_after=1)

@@ -140,12 +140,17 @@ class Caller(NamedTuple):
 
 
 class Call:
-    """A request in progress: who calls, whether the caller is still connected, and the turn it has."""
+    """A request in progress: who calls, whether the caller is still connected, and the turn it has.
+
+    `after`: a consistency token; the call reads what was stored then, or later.
+    """
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
+        self.after = ""
         self.turn: Turn | None = None
         self._gone = threading.Event()
+        self._refuse: Callable[[], Exception] | None = None
         self._cancels: list[Callable[[], object]] = []
 
     def leave(self) -> None:
@@ -153,6 +158,15 @@ class Call:
         self._gone.set()
         for cancel in self._cancels:
             cancel()
+
+    def end_wait(self, refuse: Callable[[], Exception]) -> None:
+        """End what waits for this call, although its caller is there, with an error. Called in the event loop."""
+        self._refuse = refuse
+        self.leave()
+
+    def ended(self) -> BaseException:
+        """Return the error that ends a wait: that of `end_wait`, or CallerGone after a disconnect."""
+        return CallerGone() if self._refuse is None else self._refuse()
 
     def on_leave(self, cancel: Callable[[], object]) -> None:
         """Call `cancel` when the caller disconnects, or now if it has."""
@@ -163,7 +177,10 @@ class Call:
     def pause(self, seconds: float) -> None:
         """Wait in a worker thread while others work; raise CallerGone if the caller disconnects."""
         assert self.turn is not None
-        self.turn = self.turn.pause(seconds, self._gone)
+        try:
+            self.turn = self.turn.pause(seconds, self._gone)
+        except CallerGone:
+            raise self.ended() from None
 
 
 def _wake(granted: list[Turn]) -> None:

@@ -9,6 +9,9 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
 
 from daypack.serve.observe.log import log
 
@@ -19,6 +22,18 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _STATM = "/proc/self/statm"
 
 Labels = tuple[str, ...]
+Kind = Literal["counter", "gauge", "histogram"]
+Together = Literal["sum", "max", "min"]
+
+
+class Exposed(Struct, frozen=True):
+    """A metric as it is read: its samples by name and labels. `together`: how several processes make one gauge."""
+
+    name: str
+    about: str
+    kind: Kind
+    samples: dict[str, int | float]
+    together: Together = "sum"
 
 
 class Family:
@@ -35,13 +50,10 @@ class Family:
         """Return label values, with "other" for those that are not known."""
         return tuple(value if value in known else OTHER for value, known in zip(values, self._known, strict=True))
 
-    def _head(self, kind: str) -> list[str]:
-        return [f"# HELP {self.name} {self.about}", f"# TYPE {self.name} {kind}"]
-
-    def _sample(self, suffix: str, values: Sequence[str], number: float, **more: str) -> str:
+    def _sample(self, suffix: str, values: Sequence[str], **more: str) -> str:
         pairs = [*zip(self.labels, values, strict=True), *more.items()]
         labels = "{" + ",".join(f'{name}="{value}"' for name, value in pairs) + "}" if pairs else ""
-        return f"{self.name}{suffix}{labels} {number!r}"
+        return f"{self.name}{suffix}{labels}"
 
 
 class Counter(Family):
@@ -64,8 +76,8 @@ class Counter(Family):
         with self._lock:
             self._counts[labels] = self._counts.get(labels, 0) + count
 
-    def lines(self) -> list[str]:
-        """Return the metric in the text format."""
+    def expose(self) -> Exposed:
+        """Return the counts of now."""
         counts: dict[Labels, float] = {}
         if self.read is None:
             with self._lock:
@@ -76,21 +88,25 @@ class Counter(Family):
                 counts[labels] = counts.get(labels, 0) + count
         else:
             counts[()] = found
-        return [*self._head("counter"), *(self._sample("", *sample) for sample in sorted(counts.items()))]
+        samples = {self._sample("", labels): count for labels, count in sorted(counts.items())}
+        return Exposed(self.name, self.about, "counter", samples)
 
 
 class Gauge(Family):
     """A number that is read when the metrics are; one that cannot be read is left out."""
 
-    def __init__(self, name: str, about: str, read: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, name: str, about: str, read: Callable[[], float] | None = None, *, together: Together = "sum"
+    ) -> None:
         super().__init__(name, about)
         self.read = read
+        self._together: Together = together
 
-    def lines(self) -> list[str]:
-        """Return the metric in the text format."""
+    def expose(self) -> Exposed | None:
+        """Return the number of now; None if there is none to read."""
         if self.read is None:
-            return []
-        return [*self._head("gauge"), self._sample("", (), self.read())]
+            return None
+        return Exposed(self.name, self.about, "gauge", {self._sample("", ()): self.read()}, self._together)
 
 
 class Histogram(Family):
@@ -109,19 +125,29 @@ class Histogram(Family):
             counts[bisect_left(SECONDS, seconds)] += 1
             self._sums[labels] = self._sums.get(labels, 0.0) + seconds
 
-    def lines(self) -> list[str]:
-        """Return the metric in the text format."""
+    def expose(self) -> Exposed:
+        """Return the counts of now."""
         with self._lock:
             counts = {labels: tuple(found) for labels, found in sorted(self._counts.items())}
             sums = dict(self._sums)
-        lines = self._head("histogram")
+        samples: dict[str, int | float] = {}
         for labels, found in counts.items():
             total = 0
             for limit, count in zip((*map(repr, SECONDS), "+Inf"), found, strict=True):
                 total += count
-                lines.append(self._sample("_bucket", labels, total, le=limit))
-            lines += [self._sample("_sum", labels, sums[labels]), self._sample("_count", labels, total)]
-        return lines
+                samples[self._sample("_bucket", labels, le=limit)] = total
+            samples[self._sample("_sum", labels)] = sums[labels]
+            samples[self._sample("_count", labels)] = total
+        return Exposed(self.name, self.about, "histogram", samples)
+
+
+def render(families: Iterable[Exposed]) -> str:
+    """Return metrics in the text format."""
+    lines: list[str] = []
+    for family in families:
+        lines += [f"# HELP {family.name} {family.about}", f"# TYPE {family.name} {family.kind}"]
+        lines += [f"{sample} {number!r}" for sample, number in family.samples.items()]
+    return "\n".join(lines) + "\n"
 
 
 ROUTES = (
@@ -151,6 +177,7 @@ class Metrics:
         closed: Iterable[str] = (),
     ) -> None:
         tools = (*tools, *METHODS)
+        self.shared: Callable[[], list[Exposed]] | None = None  # reads those of all servers of a database
         self.requests = Counter(
             "daypack_requests_total", "Requests by route, tool, class of the status, and whether the tool failed.",
             route=ROUTES, tool=tools, status=STATUSES, result=("ok", "failed"),
@@ -169,7 +196,8 @@ class Metrics:
         self.connections = Gauge("daypack_open_connections", "Open connections.")
         self.barriers = Gauge("daypack_waiting_barriers", "Calls of await_consistency that wait or are queued.")
         self.waiting = Gauge("daypack_queued_calls", "Calls that wait for a worker thread.")
-        self.lag = Gauge("daypack_index_lag_entries", "Stored entries that open search indexes do not have yet.")
+        about = "Stored entries that open search indexes do not have yet."
+        self.lag = Gauge("daypack_index_lag_entries", about, together="max")  # servers may share an index
         self.dropped = Counter(
             "daypack_log_lines_dropped_total", "Log lines that could not be written.", lambda: log.dropped
         )
@@ -178,20 +206,26 @@ class Metrics:
         self._process = (
             Gauge("process_resident_memory_bytes", "Resident memory.", _resident_bytes),
             Gauge("process_open_fds", "Open file descriptors.", lambda: len(os.listdir("/dev/fd"))),
-            Gauge("process_start_time_seconds", "Start of the process since 1970.", lambda: started),
+            Gauge("process_start_time_seconds", "Start of the process since 1970.", lambda: started, together="min"),
             Counter("process_cpu_seconds_total", "CPU time of the process.", _cpu_seconds),
         )
 
     def text(self) -> str:
-        """Return all metrics in the text format; a gauge that cannot be read is left out."""
-        lines: list[str] = []
+        """Return all metrics in the text format: those of all servers together if there are several."""
+        return render(self.families() if self.shared is None else self.shared())
+
+    def families(self) -> list[Exposed]:
+        """Return all metrics of this process; a gauge that cannot be read is left out."""
+        found: list[Exposed] = []
         for family in (*vars(self).values(), *self._process):
             if isinstance(family, Counter | Gauge | Histogram):
                 try:
-                    lines += family.lines()
+                    exposed = family.expose()
                 except Exception:  # noqa: S112 — one number less, and the others are shown
                     continue
-        return "\n".join(lines) + "\n"
+                if exposed is not None:
+                    found.append(exposed)
+        return found
 
 
 def _resident_bytes() -> float:

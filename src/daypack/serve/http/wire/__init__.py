@@ -1,0 +1,1 @@
+"""Bytes of HTTP before they are a request."""

@@ -1,0 +1,1 @@
+"""What several servers on one database share: rate limits and metrics. (The audit log is in memory/audit_log.)"""
