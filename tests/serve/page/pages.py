@@ -61,7 +61,7 @@ class View(NamedTuple):
 
 @contextmanager
 def start_view(home: str, *arguments: str, environ: Mapping[str, str] | None = None) -> Generator[View]:
-    command = [sys.executable, "-m", "daypack", "view", *arguments, "--home", home, "--json", "--log-format", "json"]
+    command = [sys.executable, "-m", "daypack", "view", *arguments, "--home", home, "--json", "--slow-ms", "0"]
     own = environ if environ is not None else environment()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=own)
     try:

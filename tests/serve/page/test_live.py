@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import daypack
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.serve.http.limits import Shares
 from daypack.serve.http.turns import Call, Caller
 from daypack.serve.page import live
@@ -160,6 +160,15 @@ def test_streams_that_have_ended_do_not_count(home: str, monkeypatch: pytest.Mon
     assert [stream.ended for stream in (second, third, fourth)] == [False] * 3
     streams.open("bob", None, None)
     assert (second.ended, third.ended, fourth.ended) == (True, False, False)
+
+
+def test_a_stream_that_opens_while_the_server_stops_ends_at_once(home: str) -> None:
+    async def check() -> str:
+        streams = Live(OpenedHome(home, None, None), 3)
+        streams.end_streams()
+        return await streams.open("ada", None, None).next()
+
+    assert anyio.run(check) == ""
 
 
 def test_looking_at_a_stream_opens_none(view: View, home: str) -> None:

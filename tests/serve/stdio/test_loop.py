@@ -20,8 +20,8 @@ from serve.wire import (
     tool,
 )
 
-from daypack.memory.positions import Position
 from daypack.memory.tools import Memories, open_memory
+from daypack.memory.writes.positions import Position
 from daypack.serve.mcp.router import Router
 from daypack.serve.observe.log import log
 from daypack.serve.stdio import loop as stdio

@@ -3,8 +3,8 @@
 event: sessions                                event: session
 data: {"changed":[["default","work"]]}         data: {"messages":12,"events":7}
 
-One task looks at the files for all streams. A stream that waits holds no thread and no turn, and what happens while its
-client does not read is reported once, when it reads again.
+One task looks at the files for all streams; of sessions in a database, it first fetches what has changed. A stream that
+waits holds no thread and no turn, and what happens while its client does not read is reported once it reads again.
 """
 
 import asyncio
@@ -116,6 +116,7 @@ class Live:
         self._home = home
         self._most_streams = most_streams
         self._streams: list[Stream] = []  # oldest first
+        self._ended = False  # the server stops: a request that was on its way still gets a stream, which ends at once
         self._any = asyncio.Event()
         self._marks: dict[Name, _Marks] = {}
         self._logs: dict[Name, _Marks] | None = None  # of all sessions, since the first stream
@@ -133,7 +134,8 @@ class Live:
                 group.cancel_scope.cancel()
 
     def end_streams(self) -> None:
-        """End all streams at once."""
+        """End all streams at once, and those that are opened from now on."""
+        self._ended = True
         for stream in list(self._streams):
             stream.end()
 
@@ -148,6 +150,8 @@ class Live:
         stream = Stream(user, watched, counts, seconds)
         self._streams.append(stream)
         self._any.set()
+        if self._ended:
+            stream.end()
         return stream
 
     def close(self, stream: Stream) -> None:
@@ -189,6 +193,7 @@ class Live:
                 stream.count(found[stream.watched])
 
     def _count_changed(self, watched: set[Name]) -> dict[Name, Counts]:
+        self._home.refresh()
         found: dict[Name, Counts] = {}
         for name in watched:
             marks = self._marks_of(*name)
@@ -212,7 +217,8 @@ class Live:
             stream.report(changed)
 
     def _marks_of_all(self) -> dict[Name, _Marks]:
-        home = self._home.home
+        self._home.refresh()
+        home = self._home.home.here
         found: dict[Name, _Marks] = {}
         for agent in home.agents():
             with suppress(DaypackError):  # the folder of one agent may be unreadable

@@ -62,7 +62,7 @@ class PageRoutes:
         part = Part(routes, _PATHS, names, self.live.running, self.live.end_streams)
         return PagePart(part, self.get_shell, self._access)
 
-    def get_shell(self, request: Request) -> Response:
+    async def get_shell(self, request: Request) -> Response:
         """Answer GET / without any data. A one-time token in the address is exchanged for a cookie."""
         token = request.query_params.get("token")
         if not token:
@@ -71,11 +71,11 @@ class PageRoutes:
         if request.method != "GET":  # looking does not use it up
             return answer
         try:
-            if self._access.use_token(token):
+            if await self._access.use_token(token):
                 self._set_cookie(request, answer, self._access.new_cookie())
             else:
                 answer.headers["location"] = USED
-                self._shares.count_bad_token(client_address(request.scope))
+                await self._shares.count_bad_token(client_address(request.scope))
         except DaypackError as error:
             return problem_response(report(START, error))
         return answer
@@ -118,19 +118,19 @@ class PageRoutes:
     async def enter(self, request: Request) -> Response:
         """Exchange a one-time token or an access token for a cookie."""
         token = (_read_texts(request.scope["daypack.json"]) or {}).get("token", "").strip()
-        user = secret = ""
+        user = secret = token_id = ""
         try:
-            if not self._access.use_token(token):
+            if not await self._access.use_token(token):
                 secret, address = token, client_address(request.scope)
                 caller = await check_secret(self._tenants.check_token, self._shares, secret, address)
                 if caller is None:
                     return problem_response(Problem(401, "AccessDenied", "the token is not valid", ENTER_HINT))
-                user = caller.user
-                self._shares.check_rate(user)
+                user, token_id = caller.user, caller.token_id
+                await self._shares.check_rate(user)
         except DaypackError as error:
             return problem_response(report("enter", error))
         answer = Response(b'{"entered":true}', media_type="application/json")
-        self._set_cookie(request, answer, self._access.new_cookie(user, secret))
+        self._set_cookie(request, answer, self._access.new_cookie(user, secret, token_id))
         return answer
 
     async def follow(self, request: Request) -> Response:

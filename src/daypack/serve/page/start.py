@@ -15,7 +15,7 @@ def show_start(home: OpenedHome, viewer: Viewer, write_token: str) -> dict[str, 
         "owner": viewer.owner,
         "writes": viewer.writes,
         "write_token": write_token if viewer.writes else None,
-        "home": home.home.folder if viewer.owner else "",
+        "home": home.home.sessions_place if viewer.owner else "",
         "words": {
             "epoch": words.EPOCHS,
             "omission": MEANINGS,

@@ -13,7 +13,7 @@ from turn.scenes import MARKER, SECRET, converse, item, stage
 
 import daypack
 from daypack.errors import AccessDenied, BadInput, NotFound, SessionMissing, SourceMissing
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.importers.import_file import Destination, import_file
 from daypack.serve.page.calls.kept import kept_of
 from daypack.serve.page.views.opened import OpenedHome

@@ -48,7 +48,7 @@ def test_every_file_of_the_home_is_counted_once(page: OpenedHome, home: str) -> 
     for what in ("memory store", "index of find", "search indexes of sessions"):
         assert size(answer["disk"], what) > 0
     assert answer["incomplete"] is False
-    assert answer["store"] == {"ok": True, "problem": None}
+    assert answer["store"] == {"ok": True, "problem": None, "place": None}
     assert answer["home"] == page.home.folder
 
 

@@ -6,7 +6,7 @@ from serve.page.views.looking import OTHER, look
 from turn.scenes import MARKER, SECRET, logs, stage
 
 from daypack.errors import AccessDenied, BadInput
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.upkeep.find import find
 

@@ -9,14 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from daypack import __version__
-from daypack.errors import BadInput, DaypackError
+from daypack.errors import BadInput, DaypackError, SessionMissing
 from daypack.files import read_only
 from daypack.files.offsets import HEADER, SLOT
 from daypack.history.layout import Home, Layout
 from daypack.history.sessions import Found
 from daypack.hooks import failures
 from daypack.memory.search.lookup import WORDS
-from daypack.search.indexing import Gap, Totals
+from daypack.search.fts_tables import FtsTables
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.text.redact.records import redact_any
@@ -46,17 +46,25 @@ def show_health(home: OpenedHome, asked: Asked) -> dict[str, Any]:
         "indexes": indexes,
         "version": __version__,
         "python": platform.python_version(),
-        "home": home.home.folder,
+        "home": home.home.sessions_place,
     }
 
 
 def _check_store(home: OpenedHome) -> dict[str, Any]:
+    """Look whether the memories can be read and written, where they are, and whether index jobs were given up."""
+    server = home.memories.backend.server if home.memories is not None else None
+    place = None if server is None else server.database.place
+    problem = None
     try:
         if home.memories is not None:
             home.memories.backend.check()
+        if server is not None and (dead := server.jobs.counts().dead):
+            problem = f"{dead:,} index jobs were given up; `daypack doctor` lists them"
+        elif server is not None and server.copy is not None and (trouble := server.copy.reads.replica.problem):
+            problem = f"the replica is not used: {redact_any(trouble)}; the primary answers"
     except DaypackError as error:
-        return {"ok": False, "problem": redact_any(str(error))}
-    return {"ok": True, "problem": None}
+        problem = redact_any(str(error))
+    return {"ok": problem is None, "problem": problem, "place": place}
 
 
 def _hook_failures(home: Home) -> dict[str, Any]:
@@ -86,7 +94,8 @@ class _DiskUse:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each kind of files, in a fixed order."""
-        return [{"what": kind, "bytes": self._bytes[kind], "files": self._files[kind]} for kind in _KINDS]
+        kinds = [kind for kind in _KINDS if kind != _CACHES or self._files[kind]]  # most homes have none
+        return [{"what": kind, "bytes": self._bytes[kind], "files": self._files[kind]} for kind in kinds]
 
     def _count(self, folder: str, parts: tuple[str, ...]) -> None:
         below: list[str] = []
@@ -100,7 +109,7 @@ class _DiskUse:
                         self._bytes[kind] += entry.stat(follow_symlinks=False).st_size
                         self._files[kind] += 1
         # Sessions, of which there may be many, are counted last.
-        for name in sorted(below, key=lambda name: (not parts and name == "agent", name)):
+        for name in sorted(below, key=lambda name: (not parts and name in ("agent", "store"), name)):
             if time.monotonic() > self._deadline:
                 self.incomplete = True
                 return
@@ -111,9 +120,10 @@ _LOGS, _BLOBS, _DERIVED = "logs of sessions", "blobs of sessions", "derived file
 _SESSION_INDEXES, _FIND_INDEX = "search indexes of sessions", "index of find"
 _STORE, _MEMORY_INDEXES = "memory store", "search indexes of memories"
 _AUDIT, _MODELS, _OTHER = "audit log", "models", "other files"
+_CACHES = "caches of sessions in a database"
 _KINDS = (
     *(_LOGS, _BLOBS, _DERIVED, _SESSION_INDEXES, _FIND_INDEX),
-    *(_STORE, _MEMORY_INDEXES, _AUDIT, _MODELS, _OTHER),
+    *(_CACHES, _STORE, _MEMORY_INDEXES, _AUDIT, _MODELS, _OTHER),
 )
 _SESSION_DEPTH = 4  # agent/<agent>/session/<session>
 
@@ -124,7 +134,7 @@ def _kind_of(parts: tuple[str, ...]) -> str:
     if top == "memory":
         return _MEMORY_INDEXES if parts[1] == "index" else _STORE
     if top != "agent":
-        return {"find": _FIND_INDEX, "audit": _AUDIT, "model": _MODELS}.get(top, _OTHER)
+        return {"store": _CACHES, "find": _FIND_INDEX, "audit": _AUDIT, "model": _MODELS}.get(top, _OTHER)
     if len(parts) <= _SESSION_DEPTH or parts[2] != "session":
         return _OTHER
     within = parts[_SESSION_DEPTH:]
@@ -148,6 +158,7 @@ class _Log(NamedTuple):
 def _logs(home: Home) -> list[_Log]:
     """Return the sessions, those that were written last first."""
     found: list[_Log] = []
+    home = home.here
     for agent in home.agents():
         with suppress(DaypackError):  # a folder of another agent may be unreadable
             for name in home.list(agent):
@@ -176,11 +187,16 @@ def _memory_indexes(home: OpenedHome, user: str) -> dict[str, Any]:
     memories = home.memories.as_user(user)
     current = total = 0
     try:
+        if (server := memories.backend.server) is not None:
+            jobs = server.jobs.counts()
+            waiting = jobs.due + jobs.leased + jobs.retrying
+            words = f"{waiting:,} index jobs wait, {jobs.dead:,} were given up"
+            return _row(_MEMORY_INDEXES, "behind" if waiting or jobs.dead else "current", words)
         for memory in memories.memories():
             newest = memories.backend.store.newest(user, memory.memory_id).entries
             path = os.path.join(home.home.memory_indexes, memory.memory_id, WORDS)
             total += 1
-            current += not newest or (_read(path, lambda file: Totals(file).newest) or 0) >= newest
+            current += not newest or (_read(path, lambda file: FtsTables(file).totals().newest) or 0) >= newest
     except DaypackError as error:
         return _row(_MEMORY_INDEXES, "damaged", str(error))
     return _progress(_MEMORY_INDEXES, current, total, "memories are indexed; searching the others indexes them")
@@ -205,7 +221,8 @@ def _session_indexes(home: Home) -> dict[str, Any]:
 
 
 def _covers(file: "Connection", lines: int) -> bool:
-    return Totals(file).newest >= lines and Gap.read(file) is None
+    tables = FtsTables(file)
+    return tables.totals().newest >= lines and tables.gap() is None
 
 
 def _lines(layout: Layout) -> int:
@@ -284,20 +301,29 @@ def _cursor(log: _Log) -> str:
 
 
 def _examine_session(home: Home, session: Found) -> Iterator[Finding]:
+    examine = examine_session if home.database is None else _examine_stored
     try:
-        yield from examine_session(home.session(*session))
+        yield from examine(home.session(*session))
+    except SessionMissing:
+        return  # deleted since it was listed
     except DaypackError as error:
         yield Finding("damage", error.place, error.problem, error.hint)
+
+
+def _examine_stored(layout: Layout) -> Iterator[Finding]:
+    from daypack.upkeep.stored_doctor import examine_stored  # noqa: PLC0415 — few have a database
+
+    return examine_stored(layout)
 
 
 def _examine_rest(home: Home) -> list[Finding]:
     """Examine the memories, interrupted restores and the settings of hooks, as `daypack doctor` does."""
     from daypack.hooks.setup.silenced import find_silenced  # noqa: PLC0415 — only for this step
     from daypack.upkeep.backup.restore_plan import leftover  # noqa: PLC0415
-    from daypack.upkeep.store_doctor.report import examine_memories  # noqa: PLC0415
+    from daypack.upkeep.store_doctor.database import examine_store  # noqa: PLC0415
 
     silenced = [Finding("warning", found.place, found.problem, found.hint) for found in find_silenced(home, os.environ)]
-    return [*examine_memories(home).report().findings, *leftover(home.root), *silenced]
+    return [*examine_store(home).findings, *leftover(home.root), *silenced]
 
 
 def _finding(found: Finding, session: Found | None) -> dict[str, Any]:

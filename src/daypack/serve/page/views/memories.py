@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from daypack.errors import BadInput, Damaged, MemoryMissing, NotFound
 from daypack.memory.audit_log.record import Actor, actor
 from daypack.memory.search.lookup import WORDS
-from daypack.memory.store.port import memory_missing, split_damaged
+from daypack.memory.store.port import StoreFeed, memory_missing, split_damaged
 from daypack.search.floor import EXAMINED, KEPT
 from daypack.search.lexical import Lexical
 from daypack.serve.audited import audited
@@ -241,10 +241,9 @@ def _document(memories: "Memories", document: ContextDocument) -> dict[str, Any]
 
 def _below(home: OpenedHome, memories: "Memories", memory_id: str, query: str, result: SearchResult) -> list[Hit]:
     """Return the best entries that a search left out, rated by their words; the search has indexed them all."""
-    path = os.path.join(home.home.memory_indexes, memory_id, WORDS)
-    if not os.path.exists(path):
+    words = _open_words(home, memories, memory_id)
+    if words is None:
         return []
-    words = Lexical(path)
     try:
         ranked = words.search(query, limit=EXAMINED)
     finally:
@@ -258,6 +257,16 @@ def _below(home: OpenedHome, memories: "Memories", memory_id: str, query: str, r
             fields = {name: getattr(entry, name) for name in Entry.__struct_fields__}
             below.append(Hit(**fields, score=hit.score, score_parts=hit.parts, relevance=round(hit.relevance, 3)))
     return below
+
+
+def _open_words(home: OpenedHome, memories: "Memories", memory_id: str) -> Lexical | None:
+    if (server := memories.backend.server) is not None:
+        from daypack.memory.search.postgres.indexes import PostgresIndexes  # noqa: PLC0415 — few have a database
+
+        feed = StoreFeed(memories.backend.primary, memories.user, memory_id)
+        return PostgresIndexes(server.database).open(feed, None).words
+    path = os.path.join(home.home.memory_indexes, memory_id, WORDS)
+    return Lexical(path) if os.path.exists(path) else None
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

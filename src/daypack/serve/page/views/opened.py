@@ -7,10 +7,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.session import Session, open_session
 
 if TYPE_CHECKING:
+    from daypack.history.caches import Caches
     from daypack.memory.tools import Memories
 
 _KEPT_OPEN = 12  # sessions; opening one costs 0.5 ms, folding its events much more
@@ -50,15 +52,28 @@ class OpenedHome:
     def __init__(self, root: str | None, uid: str | None, memories: "Memories | None") -> None:
         self.home: Home = find_home(root, uid)
         self.memories = memories
+        self._caches: Caches | None = None  # made when sessions are in a database
         self._root, self._uid = root, uid
         self._opened: OrderedDict[tuple[str, str], _Opened] = OrderedDict()
         self._lock = threading.Lock()
+
+    def refresh(self) -> None:
+        """Bring the folders of sessions in a database up to date, for those who read many; at most once a second."""
+        if self.home.database is None:
+            return
+        if self._caches is None:
+            from daypack.history.caches import Caches  # noqa: PLC0415 — most homes have files
+
+            with self._lock:
+                self._caches = self._caches or Caches(self.home)
+        self._caches.refresh_if_due()
 
     @contextmanager
     def session(self, agent: str, name: str) -> Generator[Session]:
         """Lend an existing session; SessionMissing if there is none."""
         opened = self._borrow(agent, name)
         try:
+            opened.session.history.refresh()
             yield opened.session
         finally:
             with self._lock:

@@ -12,15 +12,19 @@ View = Callable[[OpenedHome, Asked], object]
 
 
 class _Place(NamedTuple):
-    """The module and function of a view; `owner`: only the owner of the home may ask for it."""
+    """The module and function of a view.
+
+    `owner`: only the owner of the home may ask for it. `folders`: it reads those of many sessions.
+    """
 
     module: str
     function: str
     owner: bool = True
+    folders: bool = False
 
 
 VIEWS: dict[str, _Place] = {
-    "sessions": _Place("sessions", "list_sessions"),
+    "sessions": _Place("sessions", "list_sessions", folders=True),
     "session": _Place("strip", "show_strip"),
     "call": _Place("call", "show_call"),
     "item": _Place("call", "show_item"),
@@ -30,13 +34,13 @@ VIEWS: dict[str, _Place] = {
     "messages": _Place("messages", "list_messages"),
     "message": _Place("messages", "show_message"),
     "recall": _Place("messages", "show_recalled"),
-    "find": _Place("search", "find_messages"),
+    "find": _Place("search", "find_messages", folders=True),
     "compactions": _Place("compactions", "list_compactions"),
     "compaction": _Place("compactions", "show_compaction"),
     "children": _Place("children", "list_children"),
     "tiers": _Place("tiers", "show_tiers"),
-    "health": _Place("health", "show_health"),
-    "doctor": _Place("health", "examine"),
+    "health": _Place("health", "show_health", folders=True),
+    "doctor": _Place("health", "examine", folders=True),
     "memories": _Place("memories", "list_memories", owner=False),
     "memory": _Place("memories", "show_memory", owner=False),
     "entries": _Place("memories", "list_entries", owner=False),
@@ -70,5 +74,7 @@ def _run(places: dict[str, _Place], home: OpenedHome, asked: Asked) -> object:
         raise NotFound(f"no view {asked.view[:40]!r}", operation="page", hint=f"there are {', '.join(places)}")
     if place.owner:
         asked.require_owner()
+    if place.folders:
+        home.refresh()
     view: View = getattr(import_module(f"daypack.serve.page.views.{place.module}"), place.function)
     return view(home, asked)

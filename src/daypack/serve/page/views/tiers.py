@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from daypack.derived.tiers import SNAPSHOT, Accepted, Policies, Projection, Store, merge, project, read_accepted
 from daypack.errors import NotFound
-from daypack.history.reader import Reader
+from daypack.history.logs.reader import Reader
 from daypack.protocol.rule_texts import RULES
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome

@@ -48,7 +48,7 @@ export function HealthPage() {
   const { store, hooks, disk, indexes, version, python, home: folder, incomplete } = answer.value;
   const most = Math.max(...disk.map((use) => use.bytes));
   return html`<div class="line pagehead"><h1>Health</h1><span class="dim">
-    ${dots(`daypack ${version}`, `Python ${python}`, folder)}</span><a class="last" href="/metrics">Metrics</a></div>
+    ${dots(`daypack ${version}`, `Python ${python}`, folder, store.place)}</span><a class="last" href="/metrics">Metrics</a></div>
     ${!store.ok && html`<${Problem} error=${{ message: `The memory store has a problem: ${store.problem}` }} />`}
     <div class="healthgrid"><${Panel} title="Hook failures">${hooks.number
       ? html`<p><b>${number(hooks.number)}</b> since ${moment(hooks.since)}, the newest ${moment(hooks.newest)}</p>

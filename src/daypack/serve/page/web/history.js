@@ -67,6 +67,7 @@ export function History({ total, target, at }) {
   const show = useRef();
   const last = useRef(total);
   const stepped = useRef();
+  const field = useRef();
   const selected = target ? Math.min(total, target) - 1 : -1;
   const jump = (seq) => replaceAddress(at("history", Math.max(1, Math.min(total, seq))));
   const pick = (index) => {
@@ -80,6 +81,9 @@ export function History({ total, target, at }) {
     last.current = total;
     stepped.current = false;
   }, [selected, total]);
+  useEffect(() => {
+    if (field.current) field.current.value = target ?? ""; // not by rendering, which would undo what is being typed
+  }, [target, !total]);
   useKeys(rowKeys(total, selected, pick, flip));
   if (!total) return html`<p class="empty">This session has no messages yet.</p>`;
   const submit = (event) => {
@@ -89,7 +93,7 @@ export function History({ total, target, at }) {
   const row = (index) => html`<${Message} key=${index} ...${{ index, message: blocks.message(index + 1),
     open: opened.has(index), chosen: index === selected, flip: () => flip(index) }} />`;
   return html`<section aria-label="History"><form class="tools sticks" onSubmit=${submit}>
-    <label>Message <input name="seq" type="number" min="1" max=${total} value=${target} /> of ${number(total)}</label>
+    <label>Message <input ref=${field} name="seq" type="number" min="1" max=${total} /> of ${number(total)}</label>
     <button class="small">Go</button><span class="push"></span>
     <button type="button" class="small" onClick=${() => jump(1)}>First</button>
     <button type="button" class="small" onClick=${() => jump(total)}>Newest</button></form>
