@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import daypack
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

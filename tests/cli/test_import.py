@@ -15,6 +15,7 @@ import pytest
 
 import daypack
 from daypack.cli import main
+from daypack.history.home import find_home
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 CHAT = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
@@ -239,7 +240,7 @@ def test_an_import_that_was_killed_is_completed_by_the_next(run: Run, home: str,
     killed = 0
     for _ in range(3):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        log = Path(home) / "home" / str(os.getuid()) / "agent" / "claude-code" / "session" / "s" / "messages.jsonl"
+        log = Path(find_home(home).session("claude-code", "s").messages)
         before = log.stat().st_size if log.exists() else 0
         while process.poll() is None and (not log.exists() or log.stat().st_size < before + 300_000):
             time.sleep(0.001)

@@ -7,7 +7,7 @@ import pytest
 from memory.project.repositories import git, new_repository
 from serve.wire import Process, initialize, request, tool
 
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.memory.project.memory import expected_memory
 from daypack.memory.project.repository import find_project
 from daypack.memory.tools import open_memory

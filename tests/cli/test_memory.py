@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from memory_server import start_server
 
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.memory.search.lookup import WORDS
 from daypack.memory.tools import open_memory
 from daypack.search.lexical import Lexical

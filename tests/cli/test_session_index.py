@@ -13,7 +13,7 @@ from cli.conftest import Command
 from faults import Faults, injected, refused_writing
 
 import daypack
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.history.listing import index as session_index
 from daypack.upkeep.erase.apply import apply as erase
 from daypack.upkeep.erase.plan import Request

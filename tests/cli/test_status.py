@@ -8,7 +8,7 @@ import pytest
 from cli.conftest import Command
 
 import daypack
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.hooks.setup.record import FileRecord, SetupRecord, write_record
 from daypack.memory.tools import open_memory
 
@@ -74,7 +74,11 @@ def test_the_memory_is_the_one_that_other_commands_mean(
         Path(find_home(home).config).write_text('[memory]\ndefault = "mem0: ada"\n')
     assert "8091" in command("memory", "search", "staging port").stdout
     assert f"memory      1 entry  {memory_id}" in command("status").stdout
-    assert json.loads(command("status", "--json").stdout)["memory"] == {"memory_id": memory_id, "entries": 1}
+    assert json.loads(command("status", "--json").stdout)["memory"] == {
+        "memory_id": memory_id,
+        "entries": 1,
+        "place": "",
+    }
 
 
 def test_after_a_set_up_the_first_step_is_a_session_and_not_another_set_up(command: Command, home: str) -> None:

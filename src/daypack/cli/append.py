@@ -12,9 +12,8 @@ from daypack.cli.options import add_place, natural, shown
 from daypack.cli.terminal import Progress, counted, json_text, print_note, safe_line
 from daypack.config import Settings
 from daypack.errors import BadInput, BadMessage, DaypackError
-from daypack.files.atomic import exists
 from daypack.history.draft import draft_from, draft_message
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.plain_files import open_named
 from daypack.session import Session, open_session
 from daypack.types.history import Message
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     settings: Settings = {"durability": args.durability} if args.durability else {}
     place = {"agent": args.agent, "home": args.home, "uid": args.uid, "create": args.role != "tool"}
     home = find_home(args.home, args.uid)
-    is_new = not exists(home.session(args.agent, args.session).folder)
+    is_new = not home.has(args.agent, args.session)
     with open_session(args.session, **place, **settings) as session:
         if lines:
             appended = _append_lines(session, lines, args)

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from daypack.cli.options import natural
 from daypack.cli.terminal import Progress, colour, counted, is_utf8, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.importers.audit.report import Example, Report, Row, examine
 from daypack.importers.stores.systems import SYSTEMS, Store, open_store
 from daypack.text.tokens import counter_for

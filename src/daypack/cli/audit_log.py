@@ -6,17 +6,17 @@ Servers record every call; erasures, exports, imports, tokens and users are reco
 import argparse
 import os
 from collections import deque
-from collections.abc import Iterator
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import natural
+from daypack.cli.options import add_store, natural
 from daypack.cli.terminal import counted, json_text, print_note, safe_line, table
 from daypack.errors import BadInput, MemoryMissing
-from daypack.history.layout import find_home
-from daypack.memory.audit_log.cut import Cut, apply_cut, plan_cut
-from daypack.memory.audit_log.log import NAME, AuditLog
-from daypack.memory.audit_log.reading import Selection, owned_by, read_lines, select, verify
+from daypack.history.home import find_home
+from daypack.memory.audit_log.cut import apply_cut, plan_cut
+from daypack.memory.audit_log.port import Cut, Log
+from daypack.memory.audit_log.reading import Selection, owned_by, select
 from daypack.memory.audit_log.record import ACTIONS, Record, acting
+from daypack.memory.backend import open_backend
 
 _NEWEST = 50
 _HEAD = ("time", "action", "user", "what", "result", "tool", "through")
@@ -25,7 +25,7 @@ _HEAD = ("time", "action", "user", "what", "result", "tool", "through")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     actions = ("list", "verify", "cut")
-    about = "list the lines (default), verify the file, or cut off older lines"
+    about = "list the lines (default), verify them, or cut off older lines"
     parser.add_argument("command", nargs="?", choices=actions, default="list", metavar="list|verify|cut", help=about)
     listing = parser.add_argument_group("options of list")
     listing.add_argument("--user", default="", help="only what this user did or tried: the caller")
@@ -46,28 +46,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
     place = parser.add_argument_group("place")
     place.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
     place.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
+    add_store(parser)
     place.add_argument("--json", action="store_true", help="print JSON for programs: one line per record")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen action."""
-    folder = find_home(args.home, args.uid).audit
-    return {"list": _list, "verify": _verify, "cut": _cut}[args.command](args, folder)
+    backend = open_backend(find_home(args.home, args.uid))
+    assert backend.audit is not None  # of a home
+    try:
+        return {"list": _list, "verify": _verify, "cut": _cut}[args.command](args, backend.audit)
+    finally:
+        backend.close()
 
 
-def _list(args: argparse.Namespace, folder: str) -> int:
-    path = os.path.join(folder, NAME)
+def _list(args: argparse.Namespace, log: Log) -> int:
     wanted = Selection(
         user=args.user,
-        owned=_owned(args, path) if args.owner else None,
+        owned=_owned(args, log) if args.owner else None,
         memory=args.memory,
         action=args.action,
         since=args.since,
         until=args.until,
         request=args.request,
     )
-    found: Iterator[Record] = select(path, wanted)
-    if args.memory and next(select(path, Selection(memory=args.memory)), None) is None:
+    found = select(log.lines(), wanted)
+    if args.memory and next(select(log.lines(), Selection(memory=args.memory)), None) is None:
         hint = "--memory takes the id of a memory or the start of it, see `daypack memory list`"
         raise MemoryMissing("no line is about such a memory", operation="audit-log", place=args.memory[:64], hint=hint)
     if args.json:
@@ -86,13 +90,13 @@ def _list(args: argparse.Namespace, folder: str) -> int:
     return 0
 
 
-def _owned(args: argparse.Namespace, path: str) -> frozenset[str]:
+def _owned(args: argparse.Namespace, log: Log) -> frozenset[str]:
     """Return the memories of an owner: those in the store, and those that the log knows."""
     from daypack.memory.tools import open_memory  # noqa: PLC0415 — only for --owner
 
     with open_memory(home=args.home, uid=args.uid, user=args.owner) as memories:
         kept = (*memories.memories(), *memories.memories(deleted=True))
-    return owned_by(path, args.owner) | {memory.memory_id for memory in kept}
+    return owned_by(log.lines(), args.owner) | {memory.memory_id for memory in kept}
 
 
 def _row(record: Record) -> tuple[str, ...]:
@@ -114,30 +118,28 @@ def _row(record: Record) -> tuple[str, ...]:
     return record.time, record.action, record.user, ids.strip(), record.result, record.tool, f"{record.door} {who}"
 
 
-def _verify(args: argparse.Namespace, folder: str) -> int:
-    path = os.path.join(folder, NAME)
-    wrong, lines = verify(path), sum(1 for _ in read_lines(path))
+def _verify(args: argparse.Namespace, log: Log) -> int:
+    wrong, lines = log.verify(), sum(1 for _ in log.lines())
     if args.json:
-        print(json_text({"path": path, "lines": lines, "wrong": [finding._asdict() for finding in wrong]}))
+        print(json_text({"path": log.place, "lines": lines, "wrong": [finding._asdict() for finding in wrong]}))
     elif wrong:
         for finding in wrong:
             place = f"line {finding.line:,}" if finding.line else "end"
             print(f"{place}, byte {finding.offset:,}: {safe_line(finding.problem)}")
-        print_note(f"{counted(len(wrong), 'problem')} in {safe_line(path)}; all other lines can be read")
-    elif not os.path.exists(path):
-        print_note(f"there is no audit log: {safe_line(path)} does not exist")
+        print_note(f"{counted(len(wrong), 'problem')} in {safe_line(log.place)}; all other lines can be read")
+    elif not log.exists():
+        print_note(f"there is no audit log yet in {safe_line(log.place)}")
     else:
         verb = "is as it was" if lines == 1 else "are as they were"
         print_note(f"{counted(lines, 'line')} {verb} written")
     return EXIT_DAMAGE if wrong else 0
 
 
-def _cut(args: argparse.Namespace, folder: str) -> int:
+def _cut(args: argparse.Namespace, log: Log) -> int:
     if not args.before or (args.apply and not args.to):
         problem = "no --before" if not args.before else "no --to"
         hint = "daypack audit-log cut --before TIME --to FILE --apply"
         raise BadInput(problem, operation="audit-log cut", place="arguments", hint=hint)
-    log = AuditLog(folder)
     if not args.apply:
         return _print_cut(args, plan_cut(log, args.before))
     with acting("cli"):

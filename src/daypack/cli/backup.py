@@ -7,11 +7,11 @@ import argparse
 from collections.abc import Sequence
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, find_name
+from daypack.cli.options import add_place, find_name, record_deed, store_words
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
-from daypack.history.layout import Home, find_home
-from daypack.memory.audit_log.log import AuditLog
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.memory.audit_log.record import Deed, acting
 from daypack.upkeep.backup.apply import Written, apply, target_of
 from daypack.upkeep.backup.contents import LeftOut, Request
@@ -86,7 +86,8 @@ def _plan(home: Home, request: Request, args: argparse.Namespace) -> int:
     size = f"{counted(sum(item.files for item in planned.items), 'file')}, {planned.bytes:,} bytes"
     print(f"plan {planned.id}: {counted(len(planned.items), 'part')}, {size}, to {safe_line(target)}")
     scope = f" --session {shell_word(args.session)}" if args.session else " --all-users" if args.all_users else ""
-    print_note(f"make it with `daypack backup {shell_word(args.file)}{scope} --apply`")
+    words = " ".join(["daypack backup", f"{shell_word(args.file)}{scope}", *store_words(args), "--apply"])
+    print_note(f"make it with `{words}`")
     return 0
 
 
@@ -96,7 +97,7 @@ def _apply(home: Home, request: Request, args: argparse.Namespace) -> int:
     with acting("cli"):  # afterwards: the log is in the plan too
         name = written.path.rpartition("/")[2]
         deed = Deed(action="backup", tool="backup", target=name)
-        is_audited = AuditLog(home.audit).record(deed, durable=True)
+        is_audited = record_deed(home, deed)
     progress.clear()
     if args.json:
         print(json_text({"plan": None, "applied": written}))

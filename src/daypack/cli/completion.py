@@ -10,7 +10,8 @@ from typing import NamedTuple
 from daypack.cli.options import add_place
 from daypack.cli.parser import Parser
 from daypack.cli.terminal import json_text, safe_line
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.history.sessions import CHILD, Found
 
 SHELLS = ("bash", "zsh", "fish")

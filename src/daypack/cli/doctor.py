@@ -1,19 +1,22 @@
 """Check sessions and memories for damage and suggest repairs. Nothing is changed without --apply.
 
-Without a session: all sessions, or those of --agent, and the memory store with its accounts and search indexes.
+Without a session: all sessions, or those of --agent, and the memory store with its accounts and search indexes, or the
+database that has the memories: there nothing is repaired.
 """
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, existing_agent, find_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line
 from daypack.errors import BadInput
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.history.sessions import Found
+from daypack.upkeep.database import find_database
 from daypack.upkeep.doctor import Finding, examine_session
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     names = [find_named(args, args.session)] if args.session else _all_sessions(home, args)
     findings: list[Finding] = []
     for agent, name in names:
-        for finding in examine_session(home.session(agent, name)):
+        for finding in _examine(home, agent, name):
             findings.append(finding)
             if not args.json:
                 _print(finding)
@@ -49,9 +52,9 @@ def run(args: argparse.Namespace) -> int:
     memories = 0
     if not args.session:
         from daypack.upkeep.backup.restore_plan import leftover  # noqa: PLC0415 — only without a session
-        from daypack.upkeep.store_doctor.report import examine_memories  # noqa: PLC0415 — only without a session
+        from daypack.upkeep.store_doctor.database import examine_store  # noqa: PLC0415
 
-        report = examine_memories(home).report()
+        report = examine_store(home)
         findings += report.findings
         memories = report.memories
         if memories:
@@ -70,6 +73,15 @@ def run(args: argparse.Namespace) -> int:
         problems = sum(finding.severity != "note" for finding in findings)
         print(f"{' and '.join(checked)} checked, {counted(problems, 'problem') if problems else 'no problems'}")
     return EXIT_DAMAGE if damaged else 0
+
+
+def _examine(home: Home, agent: str, name: str) -> Iterator[Finding]:
+    """Yield the findings of a session where it is: in files, or in a database with a cache of it here."""
+    if home.database is None:
+        return examine_session(home.session(agent, name))
+    from daypack.upkeep.stored_doctor import examine_stored  # noqa: PLC0415 — few have a database
+
+    return examine_stored(home.session(agent, name))
 
 
 def _hook_failures(home: Home) -> list[Finding]:
@@ -106,6 +118,8 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _repair(home: Home, args: argparse.Namespace) -> int:
+    if find_database(home) is not None:
+        return _report_database(home, args)
     from daypack.upkeep.store_doctor.report import examine_memories  # noqa: PLC0415 — only for repairs
     from daypack.upkeep.store_doctor.trial import try_repair  # noqa: PLC0415
 
@@ -138,6 +152,23 @@ def _repair(home: Home, args: argparse.Namespace) -> int:
         print(f"repaired in {counted(len(planned.steps), 'step')}; {problems} left")
         if left.steps:
             print_note("some can be repaired: `daypack doctor --repair` shows how")
+    return EXIT_DAMAGE if damaged else 0
+
+
+def _report_database(home: Home, args: argparse.Namespace) -> int:
+    """Print what is wrong in a database: nothing is repaired there, because nothing but a backup has what was there."""
+    from daypack.upkeep.store_doctor.database import RESTORE, examine_store  # noqa: PLC0415 — few have one
+
+    report = examine_store(home)
+    damaged = any(finding.severity == "damage" for finding in report.findings)
+    if args.json:
+        print(json_text({"plan": report, "outcome": None, "applied": None}))
+        return EXIT_DAMAGE if damaged else 0
+    _print_findings(report.findings)
+    if not report.findings:
+        print("nothing to repair")
+    elif damaged:
+        print_note(f"nothing is repaired in a database: {RESTORE}")
     return EXIT_DAMAGE if damaged else 0
 
 

@@ -11,7 +11,7 @@ from daypack.cli.main import EXIT_FAILED
 from daypack.cli.options import add_place, find_name, shown_of
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.memory.audit_log.record import acting
 from daypack.memory.store.port import Rewritten
 from daypack.upkeep.erase.apply import Applied, apply, ranges

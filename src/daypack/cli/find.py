@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, astuple
 
-from daypack.cli.options import existing_agent, natural
+from daypack.cli.options import add_store, existing_agent, find_sessions, natural, store_words
 from daypack.cli.progress_bar import ProgressBar
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word, terminal_width
-from daypack.history.layout import find_home
 from daypack.text.columns import age, columns
 from daypack.types.kinds import ROLES
 
@@ -38,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", metavar="N", type=natural, default=10, help="number of results (default: %(default)s)")
     parser.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
     parser.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
+    add_store(parser)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
 
 
@@ -45,8 +45,9 @@ def run(args: argparse.Namespace) -> int:
     """Print the best matches; exit code 1 if there are none."""
     from daypack.upkeep.find import Filters, find  # noqa: PLC0415 — 30 ms that help does without
 
-    home = find_home(args.home, args.uid)
+    home = find_sessions(args)
     place = [part for name in ("home", "uid") if (value := getattr(args, name)) for part in (f"--{name}", value)]
+    place += store_words(args)
     agents = tuple(existing_agent(home, name) for name in args.agent)
     filters = Filters(agents=agents, project=args.project, roles=tuple(args.role), since=args.since, until=args.until)
     with _Indexing() as indexing:

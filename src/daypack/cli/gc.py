@@ -1,6 +1,7 @@
 """List removable files of a session (nothing is deleted without --apply), or archive, restore or delete a session.
 
-History, captured text, pins, the budget and the policy (context/gc.policy) are never collected.
+History, captured text, pins, the budget and the policy (context/gc.policy) are never collected. With --caches: the
+folders that are caches of sessions in a database.
 """
 
 import argparse
@@ -10,10 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from daypack.cli.main import EXIT_DAMAGE, EXIT_FAILED
-from daypack.cli.options import add_place, existing_agent, find_name, natural
+from daypack.cli.options import add_place, existing_agent, find_name, natural, since
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_error, print_note, safe_line, shell_word
 from daypack.errors import BadInput, Damaged, DaypackError, SessionMissing
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.session import open_session
 from daypack.upkeep.archive import Guard, Moved, archive, delete, restore, sweep
 from daypack.upkeep.gc.apply import Applied, apply
@@ -23,12 +25,21 @@ from daypack.upkeep.gc.progress import CollectionProgress
 
 _MOVES = ("archive", "restore", "delete")
 _MOST_LINES = 40
+_UNUSED_SECONDS = 30 * 86_400  # a cache that was not used so long is removable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("session", nargs="?", help="name of the session")
     parser.add_argument("--all", action="store_true", help="all sessions of all your agents")
+    parser.add_argument(
+        "--caches",
+        action="store_true",
+        help="caches of sessions in databases: unused ones, and those of other databases and deleted sessions",
+    )
+    parser.add_argument(
+        "--older", metavar="AGE", type=since, help="with --caches: not used for this long (default: 30d; 0d: all)"
+    )
     parser.add_argument("--apply", action="store_true", help="delete the removable files (default: only list them)")
     parser.add_argument(
         "--children", action="store_true", help="also collect children that are done, old and unreferenced"
@@ -49,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
     """Collect or move; exit code 3 if a referenced file is missing."""
     move = next((name for name in _MOVES if getattr(args, name)), None)
     _check(args, move)
+    if args.caches:
+        return _run_caches(args)
     if args.all:
         return _run_all(args)
     if move:
@@ -64,6 +77,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace, move: str | None) -> None:
     hint = "gc SESSION [--apply], gc --all [--apply], or gc SESSION --archive, --restore or --delete --yes"
+    if args.caches or args.older is not None:
+        others = args.session or args.all or args.children or move
+        if others or not args.caches:
+            problem = "--caches takes only --older and --apply" if args.caches else "--older requires --caches"
+            raise BadInput(problem, operation="gc", place="arguments", hint="gc --caches [--older 30d] [--apply]")
+        return
     if bool(args.session) == args.all:
         problem = "a session and --all cannot be combined" if args.all else "session required, or --all"
         raise BadInput(problem, operation="gc", place="arguments", hint=hint)
@@ -118,6 +137,30 @@ def _print(planned: Plan, applied: Applied | None, args: argparse.Namespace) -> 
 
 def _as_json(agent: str, planned: Plan, applied: Applied | None) -> dict[str, object]:
     return {"agent": agent, "session": planned.session, "plan": planned, "applied": applied}
+
+
+# Caches
+
+
+def _run_caches(args: argparse.Namespace) -> int:
+    from daypack.upkeep.caches import WORDS, plan_caches, remove_caches  # noqa: PLC0415 — few have a database
+
+    home = find_home(args.home, args.uid)
+    planned = plan_caches(home, time.time() - _UNUSED_SECONDS if args.older is None else args.older)
+    removed = remove_caches(home, planned) if args.apply else None
+    if args.json:
+        print(json_text({"plan": planned, "applied": removed}))
+        return 0
+    shown = planned.removable if removed is None else removed
+    for cache in shown[:_MOST_LINES]:
+        print(f"{cache.bytes:>11,}  {safe_line(cache.agent)}/{safe_line(cache.session)}: {WORDS[cache.reason]}")
+    if len(shown) > _MOST_LINES:
+        print(f"… and {len(shown) - _MOST_LINES:,} more; --json lists all")
+    freed = f"{counted(len(shown), 'cache')} {'removable' if removed is None else 'removed'}"
+    freed += f", {sum(cache.bytes for cache in shown):,} bytes"
+    command = "; remove with `daypack gc --caches --apply`" if removed is None and shown else ""
+    print(f"{freed}; {counted(len(planned.caches) - len(shown), 'cache')} kept{command}")
+    return 0
 
 
 # All sessions

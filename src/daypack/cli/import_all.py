@@ -9,7 +9,8 @@ from daypack.cli.main import EXIT_FAILED
 from daypack.cli.options import since
 from daypack.cli.terminal import counted, json_text, print_note, safe_line, table
 from daypack.errors import BadInput
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.hooks.setup.past import ProjectCapture, captured_hosts
 from daypack.importers.all_places.ledger import Ledger
 from daypack.importers.all_places.new_files import NewFiles, Taken

@@ -7,7 +7,7 @@ from typing import Any
 
 from daypack.cli.terminal import Progress, counted, print_note, safe_line, shell_word
 from daypack.errors import BadInput
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.importers.all_places.memory_stores import ImportedMemories, fill_memories
 from daypack.importers.formats import find_files, is_of_format
 from daypack.importers.stores.systems import SYSTEMS, Store, detect_store, open_store

@@ -12,7 +12,8 @@ from daypack.cli.import_progress import short_path
 from daypack.cli.terminal import counted, error_line, json_text, print_note, safe_line
 from daypack.errors import BadInput, LockUnavailable
 from daypack.files.lock import held_without_waiting
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.hooks.setup.past import ProjectCapture, captured_hosts
 from daypack.importers.all_places.ledger import Ledger
 from daypack.importers.all_places.new_files import Done, NewFiles

@@ -8,7 +8,8 @@ from daypack.cli.main import EXIT_FAILED
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe, safe_line, table
 from daypack.files import atomic
-from daypack.history.layout import Layout, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Layout
 from daypack.text.statements.passages import Document
 from daypack.text.tokens import Counter, counter_for, counter_named
 from daypack.upkeep.lint.duplicates import Row

@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
         report_damage(session, reported := set())
         while args.follow:
             time.sleep(_POLL_SECONDS)
+            session.history.refresh()
             count = log.reader.count()
             _print(log.reader.read(done, count), render, flush=True)
             done = count

@@ -73,6 +73,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "erase": "Erase a secret, a message or a memory entry from every file (plan first)",
         "backup": "Back up sessions and memories into one verified file (plan first)",
         "restore": "Restore sessions and memories from a backup (plan first)",
+        "copy": "Copy sessions and memories between a home and a database, or two of them (plan first)",
         "gc": "List removable files (nothing is deleted without --apply)",
         "lint": "Find duplicate, stale and overlong text in prompt files",
         "reflect": "Promote facts from sessions into MEMORY.md",
@@ -135,7 +136,13 @@ def _run_command(arguments: list[str]) -> int:
     parser = Parser(prog=f"daypack {name}", description=module.__doc__)
     module.configure(parser)
     warnings.simplefilter("ignore", DamageWarning)  # commands report damage themselves
-    return module.run(parser.parse(arguments))
+    args = parser.parse(arguments)
+    if not getattr(args, "store", None):
+        return module.run(args)
+    from daypack.cli.options import with_store  # noqa: PLC0415 — few commands name a database
+
+    with with_store(args):
+        return module.run(args)
 
 
 def _refuse_command(name: str, before: Sequence[str]) -> NoReturn:

@@ -7,10 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from daypack.cli.log_options import add_log_options
+from daypack.cli.options import add_store
 from daypack.cli.terminal import colour, print_note, safe, safe_line
 from daypack.config import from_file
 from daypack.errors import BadInput
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 
 if TYPE_CHECKING:
     from daypack.files.planned import Change
@@ -33,6 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     install.add_argument("client", nargs="?", metavar="claude|codex|gemini", help="the agent to configure")
     for action in (serve, install):
         _add_place(action)
+    add_store(serve)  # of an installed server, config.toml has it: the files of agents are no place for passwords
     serve.add_argument(
         "--with-hooks",
         action="store_true",

@@ -118,6 +118,7 @@ def _add_about(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen action."""
+    _check_address(args)
     if args.action in _RUN_ALONE:
         return _RUN_ALONE[args.action](args)
     default = args.default if args.action in WITH_DEFAULT else None
@@ -130,6 +131,12 @@ def run(args: argparse.Namespace) -> int:
         if args.action in WITH_DEFAULT:
             sort_arguments(tools, args)
         return _RUN[args.action](tools, args)
+
+
+def _check_address(args: argparse.Namespace) -> None:
+    if getattr(args, "url", None) and getattr(args, "store", None) and args.action != "bind":  # which has a session
+        problem, hint = "--url and --store cannot be combined", "a server has its own store"
+        raise BadInput(problem, operation=f"memory {args.action}", place="arguments", hint=hint)
 
 
 def _find_entry(memories: Memories, memory_id: str, name: str) -> str:
@@ -189,7 +196,7 @@ def _list(memories: MemoryTools, args: argparse.Namespace) -> int:
 
 def _mention_set_aside(args: argparse.Namespace, *, is_empty: bool) -> bool:
     """Say that a repair set memories aside, so that a list without them is not taken for complete."""
-    from daypack.history.layout import find_home  # noqa: PLC0415 — only for lists
+    from daypack.history.home import find_home  # noqa: PLC0415 — only for lists
     from daypack.memory.store.salvage import kept_aside  # noqa: PLC0415
 
     kept = kept_aside(find_home(args.home, args.uid).store)

@@ -7,7 +7,7 @@ from functools import partial
 
 from daypack.cli.terminal import print_note, safe_line
 from daypack.errors import BadConfig, BadInput, MemoryMissing
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.memory.port import MemoryTools
 from daypack.memory.project.memory import USER, default_memory, ensure_memory
 from daypack.memory.project.repository import find_project

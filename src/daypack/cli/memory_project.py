@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from daypack.cli.terminal import json_text, print_note, safe_line
 from daypack.errors import BadInput, MemoryMissing
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.memory.project.memory import USER, choose_memory, ensure_memory, expected_memory, read_project_file
 from daypack.memory.project.repository import Project, find_project
 from daypack.memory.store.port import is_id

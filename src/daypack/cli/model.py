@@ -9,7 +9,8 @@ from daypack.cli.options import add_place
 from daypack.cli.terminal import Progress, counted, json_text, print_note, safe, safe_line
 from daypack.config import from_environment, from_file
 from daypack.errors import BadConfig, BadInput
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.llm.choice import Choice, read_choice, read_embedding
 from daypack.llm.completers import default_completion_model, find_model_file, open_completer
 from daypack.llm.embedders import default_embedding_model, open_embedder
@@ -50,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--embedding", action="store_true", help="the model is for search (implied by minilm and static)"
         )
     for action in (pulling, use, listing, test):
-        add_place(action, session=None)
+        add_place(action, session=None, stored=False)
 
 
 def run(args: argparse.Namespace) -> int:

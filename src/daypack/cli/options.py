@@ -2,25 +2,30 @@
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from daypack.cli.terminal import print_note, safe_line, shell_word
-from daypack.config import Settings
-from daypack.errors import BadInput
-from daypack.history.layout import Home, find_home
+from daypack.config import STORE_VARIABLES, Settings
+from daypack.errors import BadConfig, BadInput
+from daypack.history.home import find_home, refresh_folders
+from daypack.history.layout import Home
 from daypack.history.sessions import DEFAULT_AGENT, Found, find_anywhere, find_session
 from daypack.system import start_detached
 
 if TYPE_CHECKING:
+    from daypack.memory.audit_log.record import Deed
     from daypack.session import Session
 
 _Value = TypeVar("_Value")
 _MOST_DIGITS = 6  # of an age
 
 
-def add_place(parser: argparse.ArgumentParser, *, session: str | None = "name of the session") -> None:
-    """Add the session name, the options that locate it, and --json."""
+def add_place(
+    parser: argparse.ArgumentParser, *, session: str | None = "name of the session", stored: bool = True
+) -> None:
+    """Add the session name, the options that locate it, and --json; `stored`: it may be in a database."""
     if session:
         parser.add_argument("session", help=session)
     parser.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
@@ -32,7 +37,56 @@ def add_place(parser: argparse.ArgumentParser, *, session: str | None = "name of
     )
     parser.set_defaults(any_agent=not os.environ.get("DAYPACK_AGENT"), agent_given=False)
     parser.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
+    if stored:
+        add_store(parser)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Add --store, for a command that opens sessions or memories; `with_store` makes it the setting of the command."""
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        type=_database,
+        help="database with sessions and memories, postgresql://USER@HOST/NAME (default: DAYPACK_STORE_URL, or [store] "
+        "url in config.toml, else files of the home)",
+    )
+
+
+def _database(text: str) -> str:
+    from daypack.postgres.address import check_address  # noqa: PLC0415 — few commands are given one
+
+    try:
+        return check_address(text, "--store")
+    except BadConfig as error:
+        raise argparse.ArgumentTypeError(f"{error.problem}: {error.hint}") from None
+
+
+def store_words(args: argparse.Namespace) -> list[str]:
+    """Return --store for a command to suggest; the address is left out if it has more than may be shown."""
+    from daypack.postgres.address import shown as shown_address  # noqa: PLC0415 — few commands are given one
+
+    if not args.store:
+        return []
+    return ["--store", shell_word(args.store) if args.store == shown_address(args.store) else "URL"]
+
+
+@contextmanager
+def with_store(args: argparse.Namespace) -> Generator[None]:
+    """Make the address of --store the setting of this process, and of those it starts; they never see it as a word."""
+    url: str = getattr(args, "store", None) or ""
+    if not url or url == os.environ.get(STORE_VARIABLES["url"]):
+        yield
+        return
+    former = {name: os.environ.pop(name, None) for name in STORE_VARIABLES.values()}  # a replica of another database
+    os.environ[STORE_VARIABLES["url"]] = url
+    try:
+        yield
+    finally:
+        for name, value in former.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 class _ChosenAgent(argparse.Action):
@@ -51,6 +105,13 @@ class _ChosenAgent(argparse.Action):
 def default_agent() -> str:
     """Return the agent of new sessions without --agent."""
     return os.environ.get("DAYPACK_AGENT") or DEFAULT_AGENT
+
+
+def find_sessions(args: argparse.Namespace) -> Home:
+    """Return the home of the arguments, for a command that reads the folders of many sessions: they are up to date."""
+    home = find_home(args.home, args.uid)
+    refresh_folders(home)
+    return home
 
 
 def existing_agent(home: Home, word: str) -> str:
@@ -155,6 +216,17 @@ def shown_of(home: Home, value: _Value) -> _Value:
     from daypack.text.redact.records import redact_any  # noqa: PLC0415
 
     return redact_any(value)
+
+
+def record_deed(home: Home, deed: "Deed") -> bool:
+    """Write a line to the audit log of the memories; return False if that is not possible now."""
+    from daypack.memory.backend import open_backend  # noqa: PLC0415 — few commands need it
+
+    backend = open_backend(home)
+    try:
+        return backend.audit is None or backend.audit.record(deed, durable=True)
+    finally:
+        backend.close()
 
 
 def report_damage(session: "Session", reported: set[str]) -> None:

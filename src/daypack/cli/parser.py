@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 EXIT_USAGE = 2
 # Options that every command understands, also before its name, and that take a value.
-PLACE_OPTIONS = ("--home", "--agent", "--uid")
+PLACE_OPTIONS = ("--home", "--agent", "--uid", "--store")
 _HELP = ("-h", "--help")
 _MARK = "\0"  # no argument of a process contains it
 

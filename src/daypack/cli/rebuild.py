@@ -5,7 +5,7 @@ import argparse
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import counted, json_text, print_note, safe_line
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.upkeep.rebuild import rebuild, verify
 
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from daypack.cli.options import add_place, find_named, natural
 from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line, terminal_width
 from daypack.errors import BadInput
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.history.session import History
 from daypack.session import Session, open_session
 from daypack.text.columns import fit

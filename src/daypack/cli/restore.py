@@ -7,18 +7,19 @@ import argparse
 import os
 import time
 from collections.abc import Sequence
+from typing import cast
 
-from daypack.cli.options import add_place, default_agent
+from daypack.cli.options import add_place, default_agent, record_deed, store_words
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word
-from daypack.errors import BadInput
-from daypack.history.layout import find_home
-from daypack.memory.audit_log.log import AuditLog
+from daypack.errors import BadConfig, BadInput
+from daypack.history.home import find_home
 from daypack.memory.audit_log.record import Deed, acting
 from daypack.upkeep.archive import Guard
 from daypack.upkeep.backup.restore import Restored, apply
 from daypack.upkeep.backup.restore_plan import BroughtBack, Plan, Request, RestoredItem, plan
 
 _MOST_LINES = 20
+_CONFIG = "config.toml"
 _MOST_NAMES = 5  # in a command
 
 
@@ -60,11 +61,12 @@ def run(args: argparse.Namespace) -> int:
     restored = apply(home.root, args.file, request, args.plan, guard)
     if restored.restored or restored.completed:
         with acting("cli"):  # afterwards: the log may be restored too
-            AuditLog(home.audit).record(_deed(restored), durable=True)
+            record_deed(home, _deed(restored))
     if args.json:
         print(json_text({"plan": restored.plan, "applied": restored}))
     else:
         _print_restored(restored)
+    _mention_setting(restored, args.store)
     _mention_users([item.user for item in restored.restored], home.uid)
     return 0
 
@@ -132,6 +134,7 @@ def _command(planned: Plan, args: argparse.Namespace) -> str:
         given = getattr(args, option)
         is_usual = option == "agent" and given == default_agent()
         words += [f"--{option} {shell_word(given)}"] if given and not is_usual else []
+    words += store_words(args)
     words += ["--with-erased"] if planned.brought_back else []
     words += ["--force"] if planned.needs_force else []
     return " ".join([*words, "--apply", "--plan", planned.id])
@@ -140,6 +143,31 @@ def _command(planned: Plan, args: argparse.Namespace) -> str:
 def _mention_kept(items: Sequence[RestoredItem]) -> None:
     if any(item.state == "kept" for item in items):
         print_note("the audit log of this home is kept: it only grows, and that of the backup is not restored")
+
+
+def _mention_database(left: Sequence[RestoredItem]) -> None:
+    """Say that the records of a database were not restored."""
+    if any(item.kind == "database" for item in left):
+        print_note("the database is not empty and was left alone: name a new one with --store, nothing is overwritten")
+
+
+def _mention_setting(restored: Restored, given: str | None) -> None:
+    """Say that a config.toml of the backup names another database than the one that was restored to."""
+    from daypack.config import from_file  # noqa: PLC0415 — only with --store
+    from daypack.postgres.address import shown  # noqa: PLC0415
+
+    for item in restored.restored:
+        if not given or item.name != _CONFIG:
+            continue
+        path = os.path.join(restored.plan.root, item.path)
+        try:
+            store: object = from_file(path).get("store")
+        except BadConfig:  # every other command says so
+            continue
+        named = str(cast("dict[str, object]", store).get("url", "")) if isinstance(store, dict) else ""
+        if named and named != given:
+            where = f"{safe_line(path)} was restored and names {safe_line(shown(named))}"
+            print_note(f"{where}, not {safe_line(shown(given))}: change its [store] url to use what was restored")
 
 
 def _mention_tokens(items: Sequence[RestoredItem], work: str) -> None:
@@ -182,9 +210,13 @@ def _print_erased(erased: Sequence[BroughtBack]) -> None:
 def _print_restored(restored: Restored) -> None:
     if restored.completed:
         print_note(f"completed an interrupted restore of {counted(restored.completed, 'part')}")
+    left = restored.plan.existing
     if not restored.restored:
-        what = "what you named is as in the backup" if restored.plan.existing else "everything in the backup is there"
+        what = "what you named is as in the backup" if left else "everything in the backup is there"
+        if any(item.kind == "database" for item in left):
+            what = "what else you named is as in the backup" if len(restored.plan.items) > 1 else "nothing was changed"
         print(f"nothing to restore: {what}")
+        _mention_database(left)
         return
     _print_erased(restored.plan.brought_back)
     if restored.plan.brought_back:
@@ -192,10 +224,11 @@ def _print_restored(restored: Restored) -> None:
     size = sum(item.bytes for item in restored.restored)
     replaced = f", {len(restored.replaced):,} of them replaced" if restored.replaced else ""
     print(f"{colour('restored', 'green')} {counted(len(restored.restored), 'part')}, {size:,} bytes{replaced}")
-    if left := restored.plan.existing:
+    if left:
         print_note(
             f"{counted(len(left), 'part')} that {_exist(len(left))} {_was(len(left))} left as {_they(len(left))}"
         )
+    _mention_database(left)
     _mention_kept(restored.plan.items)
     _mention_tokens(restored.restored, "work")
     print_note("indexes are built again when they are used; `daypack doctor` checks the sessions")

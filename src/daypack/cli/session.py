@@ -6,12 +6,12 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from daypack.cli.options import add_place, existing_agent, natural, open_named
+from daypack.cli.options import add_place, existing_agent, find_sessions, natural, open_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, terminal_width
 from daypack.config import Settings
 from daypack.errors import DaypackError
-from daypack.history.layout import Home, find_home
-from daypack.session import open_session
+from daypack.history.layout import Home
+from daypack.session import Session, open_session
 from daypack.session.listing import AgentSessions, describe
 from daypack.text.columns import AGE_COLUMNS, age, fit
 
@@ -54,12 +54,20 @@ def run(args: argparse.Namespace) -> int:
 def _new(args: argparse.Namespace) -> int:
     settings: Settings = {"model": args.model} if args.model else {}
     with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, **settings) as session:
-        print(json_text(describe(session)) if args.json else safe_line(str(session.path)))
+        print(json_text(describe(session) | _store_of(session)) if args.json else safe_line(str(session.path)))
+        for place in () if args.json else _store_of(session).values():
+            print_note(f"the folder is a cache of {safe_line(place)}, where the session is")
     return 0
 
 
+def _store_of(session: Session) -> dict[str, str]:
+    """Return the database that has a session, as another fact about it; none if it is in files."""
+    home = session.layout.home
+    return {} if home.database is None else {"store": home.sessions_place}
+
+
 def _list(args: argparse.Namespace) -> int:
-    home = find_home(args.home, args.uid)
+    home = find_sessions(args)
     args.agent = existing_agent(home, args.agent)
     agents = home.agents() if args.any_agent else [args.agent]
     lists = [AgentSessions(home, agent) for agent in agents]
@@ -86,7 +94,7 @@ def _list(args: argparse.Namespace) -> int:
     else:
         of_agent = "" if args.any_agent else f" of agent {safe_line(args.agent)}"
         of_project = f" of project {safe_line(project.name)}" if project else ""
-        print_note(f"no sessions{of_agent}{of_project} in {safe_line(home.folder)}")
+        print_note(f"no sessions{of_agent}{of_project} in {safe_line(home.sessions_place)}")
     if len(rows) < len(found):
         print_note(f"… {counted(len(found) - len(rows), 'older session')} not shown; -n 0 shows all")
     if not rows:
@@ -100,6 +108,9 @@ def _mention_others(home: Home, args: argparse.Namespace, *, any_project: bool) 
     for other in home.agents():
         with suppress(DaypackError):  # a folder that cannot be read is not what was asked for
             others[other] = len(home.list(other))
+    files = home._replace(database=None)
+    if home.database is not None and (count := sum(len(files.list(agent)) for agent in files.agents())):
+        print_note(f"{counted(count, 'session')} in files of the home: `daypack copy` copies them into the database")
     names = [other for other, count in others.items() if count and (any_project or other != args.agent)]
     if names:
         count = counted(sum(others[name] for name in names), "session")
@@ -165,7 +176,7 @@ def _number(value: int | None) -> str:
 def _show(args: argparse.Namespace) -> int:
     with open_named(args) as session:
         pins = list(session.pins)
-        facts = describe(session, max_bytes=None) | {"pins": pins}
+        facts = describe(session, max_bytes=None) | {"pins": pins} | _store_of(session)
     if args.json:
         print(json_text(facts))
         return 0

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 from daypack.cli.import_progress import print_failures, short_path, take_in, total
 from daypack.cli.main import EXIT_FAILED
 from daypack.cli.terminal import colour, counted, print_note, safe, safe_line, shell_word
+from daypack.config import STORE_VARIABLES, from_file
 from daypack.errors import BadInput
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.hooks.call import HostName
 from daypack.hooks.settings import read_settings
 from daypack.hooks.setup.agents import TITLES, WITHOUT_PLUGIN, Agent, find_agents
@@ -115,7 +117,7 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
     past = _find_past(args, home, [agent.agent for agent in plan.agents if agent.state != "failed"])
     if count := past.count_sessions():
         sessions = counted(count, "session")
-        print(f"import {sessions} ({past.size / 1e6:,.1f} MB of transcripts) into {short_path(home.folder)}")
+        print(f"import {sessions} ({past.size / 1e6:,.1f} MB of transcripts) into {_place(home)}")
     if args.dry_run:
         print_note("nothing written: --dry-run")
         return _exit_code(plan)
@@ -129,6 +131,7 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
     _report(plan)
     for setting in find_silenced(home, os.environ):
         print_note(f"⚠ {safe_line(setting.problem)} [{short_path(setting.place)}]\n  → {safe_line(setting.hint)}")
+    _mention_store(home)
     if any(agent.agent.host not in WITHOUT_PLUGIN for agent in plan.agents):
         _make_memory(home)
     _import(past)
@@ -136,6 +139,22 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
         _find_decisions(home)
     _print_now([agent.agent for agent in plan.agents if agent.is_set_up])
     return _exit_code(plan)
+
+
+def _place(home: Home) -> str:
+    return short_path(home.folder) if home.database is None else safe_line(home.sessions_place)
+
+
+def _mention_store(home: Home) -> None:
+    """Say where sessions are recorded, if in a database, and what agents need that do not inherit the variable."""
+    if home.database is None:
+        return
+    print(f"sessions are recorded in {_place(home)}")
+    if os.environ.get(STORE_VARIABLES["url"]) and "store" not in from_file(home.config):
+        hint = f"write the address as url into the table [store] of {short_path(home.config)}"
+        print_note(
+            f"⚠ only {STORE_VARIABLES['url']} names it: agents without that variable record in files\n  → {hint}"
+        )
 
 
 def _print_now(agents: Sequence[Agent]) -> None:
@@ -218,6 +237,8 @@ def _remove(args: argparse.Namespace, home: Home, hosts: Sequence[HostName]) -> 
     if os.path.isdir(home.root):
         print(
             f"Sessions and memories stay in {short_path(home.root)}. To delete them too: rm -r {shell_word(home.root)}"
+            if home.database is None
+            else f"Sessions and memories stay in {_place(home)}."
         )
     return EXIT_FAILED if removal.kept else 0
 

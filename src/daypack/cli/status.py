@@ -6,10 +6,11 @@ import sys
 from contextlib import suppress
 from typing import get_args
 
-from daypack.cli.options import natural, shown_of
-from daypack.cli.terminal import is_utf8, json_text, print_note, safe_line, shell_word, terminal_width
+from daypack.cli.options import add_store, natural, shown_of
+from daypack.cli.terminal import counted, is_utf8, json_text, print_note, safe_line, shell_word, terminal_width
 from daypack.errors import BadInput, DaypackError
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home, refresh_folders
+from daypack.history.layout import Home
 from daypack.hooks.call import HostName
 from daypack.hooks.setup.agents import TITLES
 from daypack.hooks.setup.record import read_record
@@ -20,8 +21,10 @@ from daypack.hooks.status.gathering import gather
 from daypack.hooks.status.host import read_host
 from daypack.hooks.status.recorded import PAGE_BYTES
 from daypack.hooks.status.standard_input import read_waiting
+from daypack.upkeep.database import describe, find_database
 
 _WIDEST = 120
+_PATIENCE_SECONDS = 2.0  # with a database that does not answer
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--width", metavar="N", type=natural, help="columns of the line (default: COLUMNS)")
     parser.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
     parser.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
+    add_store(parser)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
 
 
@@ -41,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
         values = {"--home": args.home, "--uid": args.uid, "--width": str(args.width) if args.width else None}
         return line.run(["--line", *(f"{name}={value}" for name, value in values.items() if value)]) or 0
     home, host = find_home(args.home, args.uid), read_host(read_waiting(0))
-    status = gather(home, os.getcwd(), host, max_bytes=PAGE_BYTES)
+    problem = _refresh(home)
+    status = gather(home.here if problem else home, os.getcwd(), host, max_bytes=PAGE_BYTES)
+    if problem:
+        status = status._replace(problem=status.problem or problem)
     if args.json:
         print(json_text(shown_of(home, status.as_json())))
         return 0
@@ -49,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     width = args.width or min(_WIDEST, terminal_width(100))
     look = look_at(width, colour=coloured, blocks=is_utf8(sys.stdout))
     print("\n".join(shown_of(home, draw_page(status, look))))
+    _print_store(home)
     for setting in find_silenced(home, os.environ):
         print_note(f"⚠ {safe_line(setting.problem)} [{safe_line(setting.place)}]")
     if status.session and status.compaction:
@@ -58,6 +66,35 @@ def run(args: argparse.Namespace) -> int:
     if status.session is None and not status.host_session:
         print_note(f"  → {_first_step(home)}")
     return 0
+
+
+def _refresh(home: Home) -> str:
+    """Bring the folders of sessions in a database up to date; return why not, and they are as they were before."""
+    if home.database is not None:
+        home.database.wait_at_most(_PATIENCE_SECONDS)
+    try:
+        refresh_folders(home)
+    except DaypackError as error:
+        return f"{error.problem} [{error.place}]"
+    return ""
+
+
+def _print_store(home: Home) -> None:
+    """Print the address of the database with sessions and memories, and the index jobs that were given up."""
+    database = find_database(home)
+    if database is None:
+        return
+    database.patience = _PATIENCE_SECONDS
+    try:
+        state = describe(database)
+    except DaypackError as error:
+        print_note(f"⚠ {safe_line(error.place)}: {safe_line(error.problem)}")
+        return
+    finally:
+        database.close()
+    print(f"store       {safe_line(state.place)}, PostgreSQL {safe_line(state.server)}")
+    if state.dead_jobs:
+        print_note(f"⚠ {counted(state.dead_jobs, 'index job')} given up; `daypack doctor` lists them")
 
 
 def _first_step(home: Home) -> str:
