@@ -27,6 +27,8 @@ Kind = Literal[
     "held connections",
     "soak requests",
     "broken hook inputs",
+    "barriers",
+    "questions",
 ]
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import both_homes
 import campaigns
 import pytest
 
@@ -36,8 +37,41 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         "API_URL",
         "WORKSPACE",
         "REDACTION",
+        "STORE_URL",
+        "STORE_REPLICA_URL",
     ):
         monkeypatch.delenv(f"DAYPACK_{name}", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def sessions_in(
+    request: pytest.FixtureRequest, _no_settings_from_outside: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """Where the sessions of a test are: in files, or of modules that run twice, in a database the second time."""
+    place: str = getattr(request, "param", "files")
+    if place == "files":
+        yield place
+        return
+    if reason := _problem():
+        pytest.skip(reason)
+    url = both_homes.shared_database()
+    monkeypatch.setenv("DAYPACK_STORE_URL", url)
+    yield place
+    both_homes.empty_database(url)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of some modules once for each place that sessions can be in."""
+    module = metafunc.definition.path.relative_to(Path(__file__).parent).as_posix()
+    if module in both_homes.MODULES:
+        is_of_files = f"{module}::{metafunc.function.__name__}" in both_homes.FILES_ONLY
+        metafunc.parametrize("sessions_in", ["files"] if is_of_files else ["files", "database"], indirect=True)
+
+
+def _problem() -> str:
+    from tools.postgres import problem
+
+    return problem()
 
 
 @pytest.fixture
@@ -77,3 +111,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 ran.update(dict(report.user_properties).get("campaign", {}))
     if ran:
         terminalreporter.write_line(campaigns.report(ran))
+
+
+@pytest.fixture
+def database_url() -> Iterator[str]:
+    """The address of a new PostgreSQL database with the present schema; skipped where no server can be had."""
+    import postgres_server  # starts nothing before it is used
+
+    if reason := _problem():
+        pytest.skip(reason)
+    url = postgres_server.new_database()
+    yield url
+    postgres_server.drop_database(url)

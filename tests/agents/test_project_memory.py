@@ -9,7 +9,7 @@ from typing import Any
 from coding_agents import Claude, Copilot, Gemini, Machine, Program, Story, installed
 
 import daypack
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.memory.project import find_project
 from daypack.memory.project.memory import expected_memory
 from daypack.serve.toolset import NAMES

@@ -59,8 +59,8 @@ def test_a_source_opens_the_history_at_that_message(page: Page, sample: Viewed) 
     page.wait_for(f"location.hash === {json.dumps(address)}")
     number = str(address).rpartition("/")[2]
     assert page.see(f"{CHOSEN} > .num") == number
-    top = page.evaluate("document.querySelector('article.message[aria-current=true]').getBoundingClientRect().top")
-    assert 0 <= top < 800
+    chosen = "document.querySelector('article.message[aria-current=true]').getBoundingClientRect().top"
+    page.wait_for(f"(top => 0 <= top && top < 800)({chosen})")
 
 
 @pytest.mark.parametrize("dialect", list(NAMES))

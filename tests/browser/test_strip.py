@@ -26,6 +26,7 @@ def wait_selected(page: Page, number: int) -> None:
 
 def bar(page: Page, number: int) -> Point:
     """Return the middle of a bar of the window: bars are as wide as the marker of the selected one, or wider apart."""
+    page.see(STRIP)  # keys that are pressed before it is drawn move nothing
     page.press("Home", *["j"] * number)
     wait_selected(page, number)
     box = page.evaluate(

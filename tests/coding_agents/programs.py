@@ -309,7 +309,9 @@ class Gemini(Program):
         return Call(f"mcp_daypack_{name}", arguments)
 
     def transcript(self, session: str) -> Path:
-        return self._only(f".gemini/tmp/*/chats/session-*-{session[:8]}.jsonl")
+        # Its name has the minute: a session that is resumed in a later one may get a second file, which holds all.
+        paths = self.machine.home.glob(f".gemini/tmp/*/chats/session-*-{session[:8]}.jsonl")
+        return max(paths, key=lambda path: path.stat().st_mtime_ns)
 
 
 class OpenCode(Program):

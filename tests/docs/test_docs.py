@@ -15,7 +15,7 @@ from docs.example_runs import ROOT, SCRIPTS, Examples, TypedExamples, fences, pl
 
 from daypack import Session, errors
 from daypack.cli.main import COMMANDS, MODULES, run
-from daypack.config import Config
+from daypack.config import OF_SESSIONS, STORE_VARIABLES
 from daypack.files.jsonl import check
 from daypack.types.history import Event, Message
 from tools import window
@@ -165,7 +165,8 @@ def test_every_command_has_a_chapter_and_every_option_is_documented() -> None:
 
 def test_every_setting_is_documented_with_its_variable() -> None:
     page = prose(read("docs/cli.md"))
-    variables = {setting: f"DAYPACK_{setting.upper()}" for setting in Config.__struct_fields__}
+    variables = {setting: f"DAYPACK_{setting.upper()}" for setting in OF_SESSIONS}
+    variables |= {f"[store] {key}": variable for key, variable in STORE_VARIABLES.items()}
     variables["window"] += "_…"  # a table: one variable for each of its keys
     names = [f"`{name}`" for setting, variable in variables.items() for name in (setting, variable)]
     assert [name for name in names if name not in page] == []
