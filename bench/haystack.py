@@ -14,6 +14,7 @@ from bench.histories import Histories
 from bench.measure import say
 from bench.table import Row, Section, duration
 from daypack.memory.search.index import Index
+from daypack.memory.search.index_files import index_files
 from daypack.search import lexical
 from daypack.search.lexical import Lexical
 from daypack.types.memory import ContextDocument, Entry
@@ -62,7 +63,7 @@ def measure(histories: Histories) -> Section:
     say(f"haystack of {size:,} entries")
     hidden, entries = _strew(talks, size)
     folder = os.path.join(histories.folder, "haystack")
-    index = Index(folder, _Feed(entries))
+    index = Index(index_files(folder), _Feed(entries))
     start = time.perf_counter()
     index.catch_up()
     built = time.perf_counter() - start

@@ -17,7 +17,8 @@ from bench.injections import Replay
 from bench.measure import Block, Series, alternate, run, say, settle
 from bench.table import Row, Section, compare, duration
 from daypack import Session, open_memory, open_session
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.hooks.call import HookCall
 from daypack.hooks.file_decisions.index import (
     MAX_DECISIONS,

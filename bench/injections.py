@@ -14,7 +14,7 @@ from bench.window import literals
 from daypack import Session, open_session
 from daypack.derived.compaction.utterances import user_words
 from daypack.history.draft import draft_from
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.hooks.call import HookCall
 from daypack.hooks.compaction import after_compaction
 from daypack.hooks.file_decisions.before_edit import before_edit

@@ -9,7 +9,7 @@ import daypack
 from bench.histories import TEXTS, Histories
 from bench.measure import alternate, run, say
 from bench.table import Row, Section, compare, duration
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 
 ROUNDS = 7
 _SESSIONS, _QUICK_SESSIONS = 10_000, 1_000
