@@ -9,7 +9,7 @@ FROM python:3.13-slim AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
-RUN pip wheel --no-cache-dir --wheel-dir /wheels '.[serve]'
+RUN pip wheel --no-cache-dir --wheel-dir /wheels '.[serve,postgres]'
 
 FROM python:3.13-slim
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \

@@ -25,7 +25,14 @@ STYLE = Path(__file__).with_name("site.css")
 GROUPS = {
     "Start": ("README.md", "docs/guide.md", "docs/agents.md", "docs/view.md", "examples/README.md"),
     "Look up": ("docs/cli.md", "docs/errors.md", "docs/mistakes.md", "docs/glossary.md"),
-    "Understand": ("docs/design.md", "docs/format.md", "docs/envelope.md", "docs/map.md", "docs/figures.md"),
+    "Understand": (
+        "docs/design.md",
+        "docs/format.md",
+        "docs/envelope.md",
+        "docs/map.md",
+        "docs/figures.md",
+        "docs/scale.md",
+    ),
     "Take part": ("CONTRIBUTING.md", "CHANGELOG.md"),
 }
 FILES = "files"  # the folder of linked files that are no pages
