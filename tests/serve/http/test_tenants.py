@@ -2,7 +2,9 @@
 
 import json
 import random
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from campaigns import Campaign
@@ -15,34 +17,39 @@ from daypack.memory.tools import open_memory
 ATTEMPTS = 100
 
 
+def forged(token: str) -> str:
+    """Return a token with one bit of its signature changed."""
+    data = bytearray(urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    data[-1] ^= 1
+    return urlsafe_b64encode(data).decode().rstrip("=")
+
+
 def test_no_user_reaches_the_memory_of_another_or_learns_that_it_exists(
     shared_server: TenantServer, campaign: Campaign
 ) -> None:
     uri = "daypack://memory/{}/context"
     missing = f"{random.getrandbits(128):032x}"
     nobody = f"{random.getrandbits(96):024x}{shared_server.owner.entry_id[24:]}"
-    barrier = shared_server.tenants[1].barrier[::-1]  # signed by nobody
-    first = Connection(shared_server.server, shared_server.owner.token)
-    absent = [
-        [call(*one) for one in attempts(shared_server.owner.memory_id, missing, nobody, barrier)]
-        for call in first.routes
-    ]
-    unread = first.read(uri.format(missing))
-    first.close()
+    barrier = forged(shared_server.tenants[1].barrier)
+    with closing(Connection(shared_server.server, shared_server.owner.token)) as first:
+        absent = [
+            [call(*one) for one in attempts(shared_server.owner.memory_id, missing, nobody, barrier)]
+            for call in first.routes
+        ]
+        unread = first.read(uri.format(missing))
 
     def intrude(at: int) -> int:
         own, chance, tried = shared_server.tenants[at], random.Random(at), 0
-        line = Connection(shared_server.server, own.token)
-        while tried < ATTEMPTS:
-            other = chance.choice([one for one in shared_server.tenants if one is not own])
-            for n, one in enumerate(attempts(own.memory_id, other.memory_id, other.entry_id, other.barrier)):
-                door = (n + tried // 20) % 2
-                # Byte for byte what a memory that is not there gets.
-                assert line.routes[door](*one) == absent[door][n], one
-            read = line.read(uri.format(other.memory_id))
-            assert read[1].replace(other.memory_id.encode(), missing.encode()) == unread[1]
-            tried += len(absent[0]) + 1
-        line.close()
+        with closing(Connection(shared_server.server, own.token)) as line:
+            while tried < ATTEMPTS:
+                other = chance.choice([one for one in shared_server.tenants if one is not own])
+                for n, one in enumerate(attempts(own.memory_id, other.memory_id, other.entry_id, other.barrier)):
+                    door = (n + tried // 20) % 2
+                    # Byte for byte what a memory that is not there gets.
+                    assert line.routes[door](*one) == absent[door][n], one
+                read = line.read(uri.format(other.memory_id))
+                assert read[1].replace(other.memory_id.encode(), missing.encode()) == unread[1]
+                tried += len(absent[0]) + 1
         return tried
 
     users = campaign.size("attacks", USERS * ATTEMPTS) // ATTEMPTS
