@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 from daypack.errors import CommitUnknown, DaypackError
 from daypack.forks import ThreadLock
 from daypack.postgres.address import check_address, shown
+from daypack.postgres.calls import Call
 from daypack.postgres.migrations import (
     APP,
     OWNER,
@@ -149,9 +150,9 @@ class Database:
         """Run `work` that looks for its own earlier attempts, also after a commit with an unknown outcome."""
         return self._repeat(operation, work, scope, resolves=True)
 
-    def call(self, operation: str, query: str, values: tuple[Any, ...], scope: Scope) -> tuple[Any, ...]:
-        """Run a statement that is a transaction: it sets its role and tenant, and looks for its earlier attempts."""
-        return self._repeat(operation, _Statement(query, values), scope, resolves=True)
+    def call(self, operation: str, call: Call, scope: Scope) -> str | None:
+        """Call a function that is a transaction: it sets its role and tenant, and looks for its earlier attempts."""
+        return self._repeat(operation, _Calling(call), scope, resolves=True)
 
     @contextmanager
     def together(self, operation: str, tenant: str) -> Generator[None]:
@@ -245,8 +246,8 @@ class Database:
     def _attempt(self, operation: str, work: Callable[[Transaction], Answer], scope: Scope, attempt: int) -> Answer:
         import psycopg  # noqa: PLC0415
 
-        if isinstance(work, _Statement) and not attempt and self._joined.connection is None:
-            return cast(Answer, self._attempt_alone(operation, work))
+        if isinstance(work, _Calling) and not attempt and self._joined.connection is None:
+            return cast(Answer, self._attempt_alone(operation, work.call))
         committing = False
         with self._connection(operation) as connection:
             try:
@@ -270,17 +271,20 @@ class Database:
                 self._positions.last = _number(position.fetchone())
         return answer
 
-    def _attempt_alone(self, operation: str, statement: "_Statement") -> tuple[Any, ...]:
-        """Run a statement without BEGIN; psycopg returns when the server is ready again, which is after the commit."""
+    def _attempt_alone(self, operation: str, call: Call) -> str | None:
+        """Make a call without BEGIN; it returns when the server is ready again, which is after the commit."""
         import psycopg  # noqa: PLC0415
 
-        with self._connection(operation) as connection:
-            try:
-                return statement(Transaction(connection, _NOBODY, 0))
-            except psycopg.Error as error:
-                if connection.closed or connection.broken:
-                    raise _Committing from error
-                raise
+        pool = self._connections(operation)
+        connection = pool.getconn(timeout=_POOL_SECONDS)
+        try:
+            return call.alone(connection)
+        except psycopg.Error as error:
+            if connection.closed or connection.broken:
+                raise _Committing from error
+            raise
+        finally:
+            pool.putconn(connection)
 
     def _begin(self, connection: "Connection[Any]", scope: Scope) -> None:
         connection.execute(scope.begin.encode())
@@ -434,14 +438,13 @@ class _Joined(threading.local):
     connection: "Connection[Any] | None" = None
 
 
-class _Statement(NamedTuple):
-    """A statement that is a transaction by itself; also work for a transaction, after one that may have been lost."""
+class _Calling(NamedTuple):
+    """A call as work for a transaction, after one by itself that may have been lost."""
 
-    query: str
-    values: tuple[Any, ...]
+    call: Call
 
-    def __call__(self, transaction: Transaction) -> Any:  # noqa: ANN401 — a row; of work, the answer can be any
-        return transaction.row(self.query, self.values) or ()
+    def __call__(self, transaction: Transaction) -> Any:  # noqa: ANN401 — of work, the answer can be any
+        return self.call.within(transaction.connection)
 
 
 class _Committing(Exception):

@@ -4,6 +4,7 @@ The reason of a connection that failed is known only by its text: libpq gives it
 """
 
 import re
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,13 +62,16 @@ _NO_DATABASE = re.compile(r'database "(.*)" does not exist')
 def psycopg_for(operation: str) -> "ModuleType":
     """Return psycopg, which takes 100 ms to import, or raise ExtraMissing."""
     try:
-        import psycopg  # noqa: PLC0415
-
-        import_module("psycopg_pool")
+        return _psycopg()
     except ImportError as error:
         hint = "pip install 'daypack[postgres]'"
         raise ExtraMissing("psycopg is not installed", operation=operation, hint=hint) from error
-    return psycopg
+
+
+@cache
+def _psycopg() -> "ModuleType":
+    import_module("psycopg_pool")
+    return import_module("psycopg")
 
 
 def check_readable(url: str, operation: str, place: str) -> None:

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -14,7 +13,7 @@ from daypack.errors import BadMessage
 from daypack.files.commit import LeaderInterrupted, Task
 from daypack.history.logs.upstream import Mark
 from daypack.history.postgres import appends
-from daypack.history.postgres.appends import Added, Append, Outcome
+from daypack.history.postgres.appends import Added, Append, Outcome, new_writer
 from daypack.history.postgres.store import SessionStore
 from daypack.history.postgres.stored import SmallFiles
 from daypack.postgres import database as module
@@ -35,8 +34,8 @@ def make(database: Database, tenant: str, name: str = "work") -> int:
     return SessionStore(database, tenant).create("default", name, FILES).stored.number
 
 
-def append_to(database: Database, tenant: str, session: int, place: int = 0, writer: UUID | None = None) -> Append:
-    added = Added(0, Mark(place, 7 if place else 0), LINE, 7, writer or uuid4())
+def append_to(database: Database, tenant: str, session: int, place: int = 0, writer: str | None = None) -> Append:
+    added = Added(0, Mark(place, 7 if place else 0), LINE, 7, writer or new_writer())
     return Append(database, tenant, session, 0, added, {})
 
 

@@ -23,7 +23,7 @@ from daypack.errors import BadName, DaypackError, NotFound, SessionMissing
 from daypack.files.commit import Task
 from daypack.history.logs.upstream import Mark
 from daypack.history.postgres import appends
-from daypack.history.postgres.appends import Added, Append
+from daypack.history.postgres.appends import Added, Append, new_writer
 from daypack.history.postgres.cache import store_of
 from daypack.history.postgres.store import Opened, SessionStore, close_databases
 from daypack.history.postgres.stored import SmallFiles, StoredSession
@@ -203,7 +203,7 @@ def test_no_forged_number_reaches_a_session_of_another(town: Town, campaign: Cam
         if tenant in town.names - {me.name}:
             continue
         mark = town.chance.choice([Mark(), other.marks[0], other.marks[1]])
-        added = Added(town.chance.randrange(2), mark, LINE, town.chance.randrange(1 << 32), uuid4())
+        added = Added(town.chance.randrange(2), mark, LINE, town.chance.randrange(1 << 32), new_writer())
         name = town.chance.choice([other.blobs[0], "sha256-new", town.plain_text(other)])
         found, nothing = (
             _attempt(town, me, _reaching(StoredSession(town.database, tenant, chosen), other, added, name)[number % 8])
@@ -240,7 +240,7 @@ def test_no_append_of_a_group_reaches_a_session_of_another(town: Town, campaign:
             (me.name, theirs, Mark(len(LINE), 7)),
         ]
         group = [
-            Append(town.database, tenant, session, 0, Added(0, mark, LINE, 7, uuid4()), {})
+            Append(town.database, tenant, session, 0, Added(0, mark, LINE, 7, new_writer()), {})
             for tenant, session, mark in places
         ]
         if group[3].tenant in town.names:

@@ -4,16 +4,17 @@ The first thread to arrive stores for all that are queued. No append of a group 
 and none fails because another one does: it is then stored alone, by the thread that it belongs to.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple, cast
-from uuid import UUID
+from typing import Literal, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 from daypack.errors import DaypackError
 from daypack.files.commit import Group, LeaderInterrupted, Task
 from daypack.forks import ThreadLock
 from daypack.history.logs.upstream import Mark
+from daypack.postgres.calls import Call, text_array
 from daypack.postgres.database import Database, Scope, Transaction
 
 Outcome = Literal["stored", "overtaken", "rewritten", "gone"]
@@ -21,10 +22,9 @@ Outcome = Literal["stored", "overtaken", "rewritten", "gone"]
 _Attempt = Outcome | Literal["unsuited", "busy"]
 _MOST_BYTES = 64 << 10  # of an append that others wait for
 
-# Numbers are sent as text: psycopg would prepare the statement again for each of their sizes.
 _ALONE = "SELECT daypack.append_lines(%s, %s, %s, %s, %s, %s, %s, %s, %b)"
 _WITH_BLOBS = _ALONE[:-1] + ", %s::text[], %s::bytea[])"
-_SEVERAL = "SELECT daypack.append_several(%s::text[], %s, %s, %s, %s, %s, %s, %s, %s, %b)"
+_SEVERAL = "SELECT array_to_string(daypack.append_several(%s, %s, %s, %s, %s, %s, %s, %s, %s, %b), ' ')"
 
 
 class Added(NamedTuple):
@@ -34,7 +34,12 @@ class Added(NamedTuple):
     place: Mark
     data: bytes
     crc: int
-    writer: UUID
+    writer: str  # of `new_writer`
+
+
+def new_writer() -> str:
+    """Return an id for one append, by which it is recognised after its connection was lost."""
+    return os.urandom(16).hex()
 
 
 class Append(NamedTuple):
@@ -62,7 +67,7 @@ class Append(NamedTuple):
 
     def alone(self) -> _Attempt:
         """Store it by a statement of its own."""
-        return self.database.call("append", self._query, self._values(), Scope(self.tenant))[0]
+        return cast(_Attempt, self.database.call("append", self._call(), Scope(self.tenant)))
 
     def __call__(self, _: Database) -> _Attempt:
         """Do as much, as a task of a group."""
@@ -71,22 +76,17 @@ class Append(NamedTuple):
     def numbers(self) -> tuple[str, ...]:
         """Return what it consists of besides its bytes, in the order of the statements, as text."""
         log, place, _, crc, writer = self.added
-        return (
-            *(str(self.session), str(self.generation), str(log), str(place.end), str(place.crc), str(crc)),
-            str(writer),
-        )
+        numbers = self.session, self.generation, log, place.end, place.crc, crc
+        return *map(str, numbers), writer
 
-    @property
-    def _query(self) -> str:
-        return _WITH_BLOBS if self.blobs else _ALONE
-
-    def _values(self) -> tuple[Any, ...]:
-        blobs = (list(self.blobs), list(self.blobs.values())) if self.blobs else ()
-        return (self.tenant, *self.numbers(), self.added.data, *blobs)
+    def _call(self) -> Call:
+        values = self.tenant, *self.numbers(), self.added.data
+        if not self.blobs:
+            return Call(_ALONE, values)
+        return Call(_WITH_BLOBS, (*values, list(self.blobs), list(self.blobs.values())))
 
     def _work(self, transaction: Transaction) -> Outcome:
-        row = transaction.row(self._query, self._values())
-        return row[0] if row else "gone"
+        return cast(Outcome, self._call().within(transaction.connection))
 
 
 def _store_all(tasks: Sequence[Task[Database]]) -> None:
@@ -98,14 +98,14 @@ def _store_all(tasks: Sequence[Task[Database]]) -> None:
     rows = [(*append.numbers(), str(len(append.added.data))) for append in appends]
     columns = [f"{{{','.join(column)}}}" for column in zip(*rows, strict=True)]
     data = b"".join(append.added.data for append in appends)
-    values = ([append.tenant for append in appends], *columns, data)
-    outcomes: Sequence[_Attempt]
+    call = Call(_SEVERAL, (text_array([append.tenant for append in appends]), *columns, data))
+    outcomes: Sequence[str]
     try:
-        (outcomes,) = appends[0].database.call("append", _SEVERAL, values, Scope(appends[0].tenant))
+        outcomes = (appends[0].database.call("append", call, Scope(appends[0].tenant)) or "").split()
     except DaypackError as error:
         if getattr(error.__cause__, "sqlstate", None) is None:
             raise
-        outcomes = cast(Sequence[_Attempt], ("busy",) * len(tasks))  # one of them is refused: each is stored alone
+        outcomes = ("busy",) * len(tasks)  # one of them is refused: each is stored alone
     for task, outcome in zip(tasks, outcomes, strict=True):
         task.answers.append(outcome)
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, cast
-from uuid import uuid4
 from zlib import crc32
 
 import msgspec
@@ -29,7 +28,7 @@ from daypack.history.logs.log import Log
 from daypack.history.logs.reader import decoder_of
 from daypack.history.logs.upstream import Mark
 from daypack.history.postgres.ahead import Ahead
-from daypack.history.postgres.appends import Added
+from daypack.history.postgres.appends import Added, new_writer
 from daypack.history.postgres.store import Opened, SessionStore
 from daypack.history.postgres.stored import LOGS, Fetched
 from daypack.system import boot_id
@@ -101,7 +100,7 @@ class Cache:
         log = 0 if path == self._layout.messages else 1
         older = {name: blob for name, blob in self._older_blobs.items() if name[-64:].encode() in data}
         blobs = {**older, **self._new_blobs}
-        outcome = self._stored.append(self._marker.generation, Added(log, place, data, crc, uuid4()), blobs)
+        outcome = self._stored.append(self._marker.generation, Added(log, place, data, crc, new_writer()), blobs)
         if outcome == "stored":
             for name in blobs:
                 self._new_blobs.pop(name, None)

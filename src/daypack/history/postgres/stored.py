@@ -12,12 +12,13 @@ from daypack.errors import SessionMissing
 from daypack.history.facets import Condition, format_meta, parse_meta
 from daypack.history.logs.upstream import Mark
 from daypack.history.postgres.appends import Added, Append, Outcome
+from daypack.postgres.calls import Call
 from daypack.postgres.database import Database, Scope, Transaction
 
 LOGS = ("messages", "events")  # their numbers in the database
 MAX_FETCHED_BYTES = 16 << 20  # of a log at once; a longer row comes whole
 
-_REACH = "SELECT daypack.reach_of_session(%s, %s)"
+_REACH = "SELECT array_to_string(daypack.reach_of_session(%s, %s), ' ')"
 _SESSION = (
     "SELECT generation, version, CASE WHEN version <> %s THEN meta END FROM sessions WHERE tenant = %s AND number = %s"
 )
@@ -79,8 +80,9 @@ class StoredSession:
 
     def reaches(self, generation: int, version: int, marks: Sequence[Mark]) -> bool:
         """Return True if nothing was stored since it had this generation, this version of meta.json and these logs."""
-        (reach,) = self.database.call("read session", _REACH, (self._tenant, str(self.number)), self._reading)
-        return reach == [generation, version, *(number for mark in marks for number in mark)]
+        call = Call(_REACH, (self._tenant, str(self.number)))
+        known = generation, version, *(number for mark in marks for number in mark)
+        return self.database.call("read session", call, self._reading) == " ".join(map(str, known))
 
     def fetch(self, marks: Sequence[Mark], version: int) -> Fetched:
         """Return what follows these marks in the logs, of each at most about `MAX_FETCHED_BYTES`."""

@@ -1,11 +1,10 @@
 """The sessions of a user in a database, as a side of a copy."""
 
 from collections.abc import Iterator, Mapping
-from uuid import uuid4
 
 from daypack.errors import Damaged, Overtaken, SourceMissing
 from daypack.history.logs.upstream import Mark
-from daypack.history.postgres.appends import Added
+from daypack.history.postgres.appends import Added, new_writer
 from daypack.history.postgres.rewriting import Known, SessionRows
 from daypack.history.postgres.store import Opened, SessionStore
 from daypack.history.postgres.stored import SmallFiles
@@ -68,7 +67,7 @@ class DatabaseSession:
 
     def append(self, log: int, place: Mark, data: bytes, crc: int) -> None:
         """Store lines as one row, in one transaction."""
-        outcome = self._stored.append(self._generation, Added(log, place, data, crc, uuid4()), {})
+        outcome = self._stored.append(self._generation, Added(log, place, data, crc, new_writer()), {})
         if outcome == "gone":
             raise self._stored.gone("copy")
         if outcome != "stored":
