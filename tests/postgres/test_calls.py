@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from daypack.errors import DaypackError
 from daypack.postgres.calls import Call, text_array
-from daypack.postgres.database import Database, Scope
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope
 
 pytestmark = postgres_server.needs_postgres
 SCOPE = Scope("me")

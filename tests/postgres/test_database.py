@@ -12,8 +12,9 @@ import pytest
 from daypack.errors import AccessDenied, BadConfig, CommitUnknown, StorageFailed
 from daypack.memory.store.postgres.store import PostgresStore
 from daypack.postgres import database as module
-from daypack.postgres.database import Database, Role, Scope, Transaction
+from daypack.postgres.database import Database
 from daypack.postgres.migrations import list_migrations
+from daypack.postgres.transaction import Role, Scope, Transaction
 from tools.postgres import Server
 
 pytestmark = postgres_server.needs_postgres

@@ -1,7 +1,9 @@
 """A database that does not answer: all calls of a process share one patience with it."""
 
+import os
+import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ from daypack.memory.audit_log.record import Deed
 from daypack.memory.store.port import NewDocument, NewEntry, NewMemory
 from daypack.memory.store.postgres.store import PostgresStore
 from daypack.postgres import database as module
-from daypack.postgres.database import Database, Scope
+from daypack.postgres import silence
+from daypack.postgres.database import Database
 from daypack.postgres.outage import Outage
+from daypack.postgres.transaction import Scope
 from daypack.session.opening import open_session
 from daypack.turn import memory_binding
 from daypack.upkeep.database import find_database
@@ -39,13 +43,13 @@ def own_server(tmp_path: Path) -> Iterator[Server]:
 def attempts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The connections that were tried outside of pools."""
     tried: list[str] = []
-    connect = psycopg.connect
+    for place in (psycopg, silence):
 
-    def counted(*given: Any, **options: Any) -> Any:
-        tried.append("connect")
-        return connect(*given, **options)
+        def counted(*given: Any, connect: Callable[..., Any] = place.connect, **options: Any) -> Any:
+            tried.append("connect")
+            return connect(*given, **options)
 
-    monkeypatch.setattr(psycopg, "connect", counted)
+        monkeypatch.setattr(place, "connect", counted)
     return tried
 
 
@@ -183,3 +187,104 @@ def test_a_command_waits_a_few_seconds_for_a_database_that_never_answered(
     found = find_database(home)
     assert found is not None
     assert found.patience == module.PATIENCE_SECONDS  # for a restart while it works
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(silence, "SILENCE_SECONDS", 0.2)
+
+
+@pytest.fixture
+def frozen(own_server: Server) -> Iterator[list[int]]:
+    """Processes that a test has stopped; the server ends when they are ended."""
+    pids: list[int] = []
+    yield pids
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _backend(database: Database) -> int:
+    row = database.run("read", lambda transaction: transaction.row("SELECT pg_backend_pid()"), Scope(reading=True))
+    assert row
+    return row[0]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_call_ends_though_a_process_of_a_killed_server_holds_its_connection(
+    own_server: Server, frozen: list[int]
+) -> None:
+    database = Database(own_server.url(), most=1, patience=0.5)
+    frozen.append(_backend(database))
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    own_server.kill(but=frozen)
+    with pytest.raises(StorageFailed, match="cannot be reached"):
+        _read(database)
+    database.close()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_call_goes_on_elsewhere_when_its_server_has_vanished(
+    own_server: Server, frozen: list[int], tmp_path: Path
+) -> None:
+    with own_server.replica(tmp_path / "standby") as replica:
+        database = Database(own_server.url(), most=1)
+        memory = PostgresStore(database).load("ada", NewMemory(title="Harbour"), (), ()).memory_id
+        database.close()
+        hosts = [url.partition("host=")[2].partition("&")[0] for url in (own_server.url(), replica.url())]
+        both = f"postgresql://postgres@/postgres?host={','.join(hosts)}&port=5432,5432&target_session_attrs=read-write"
+        database = Database(both, most=1)
+        frozen.append(_backend(database))
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        own_server.kill(but=frozen)
+        replica.promote()
+        [stored] = PostgresStore(database).add("ada", memory, [NewEntry(raw="The ferry leaves at nine.", summary="")])
+        assert stored.seq == 1
+        database.close()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_call_ends_though_the_server_takes_connections_and_answers_nothing(
+    own_server: Server, frozen: list[int]
+) -> None:
+    database = Database(own_server.url(), most=1, patience=0.5)
+    _read(database)
+    frozen += [own_server.pid, *own_server.children()]
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(StorageFailed, match="timeout"):
+        _read(database)
+    with pytest.raises(StorageFailed):
+        database.check("check store")
+    database.close()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_statement_that_takes_long_is_waited_for_as_long_as_the_server_is_there(
+    database_url: str, attempts: list[str]
+) -> None:
+    database = Database(database_url, patience=0)
+    _read(database)
+    attempts.clear()
+    answer = database.run("read", lambda at: at.row("SELECT pg_sleep(1), 7"), Scope(reading=True))
+    assert answer == ("", 7)
+    assert len(attempts) > 1  # it has looked
+    database.close()
+
+
+def test_a_check_does_not_wait_for_a_statement_that_takes_long(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.1)
+    database = Database(database_url)
+    _read(database)
+    with pytest.raises(StorageFailed, match="no answer in time"):
+        database.check("check store", "SELECT pg_sleep(60)")
+    _read(database)
+    database.close()
+
+
+def test_keepalives_find_out_about_a_lost_network_unless_the_address_says_otherwise() -> None:
+    assert silence.options_of("postgresql://ada@db/memories")["keepalives_idle"] == 10
+    assert "keepalives_idle" not in silence.options_of("postgresql://ada@db/memories?keepalives_idle=60")

@@ -16,7 +16,8 @@ import psycopg
 import pytest
 
 from daypack.memory.tools import Memories, open_memory
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 
 _PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 _PORT = 6432  # of the socket's name

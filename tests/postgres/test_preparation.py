@@ -5,7 +5,8 @@ import psycopg
 import pytest
 
 from daypack.errors import BadConfig
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 
 pytestmark = postgres_server.needs_postgres
 ME = Scope("me")

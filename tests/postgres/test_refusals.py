@@ -9,8 +9,10 @@ import psycopg
 import pytest
 
 from daypack.errors import AccessDenied, BadConfig, DaypackError, ExtraMissing, StorageFailed
-from daypack.postgres.database import Database, Scope
+from daypack.postgres import silence
+from daypack.postgres.database import Database
 from daypack.postgres.refusals import is_passing, refusal
+from daypack.postgres.transaction import Scope
 from tools.postgres import Server
 
 LONG = 3600.0  # a test that waits for it does not end
@@ -90,7 +92,7 @@ def test_a_host_that_is_not_known_is_refused_at_once(monkeypatch: pytest.MonkeyP
     def connect(*_: object, **__: object) -> None:
         raise psycopg.OperationalError("failed to resolve host 'nowhere': [Errno -2] Name or service not known")
 
-    monkeypatch.setattr(psycopg, "connect", connect)
+    monkeypatch.setattr(silence, "connect", connect)
     with pytest.raises(StorageFailed, match="check the host of the address"):
         Database("postgresql://ada@nowhere/m", patience=LONG).run("read", lambda _: None)
 

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from daypack.errors import CommitUnknown, DaypackError
 from daypack.forks import ThreadLock
@@ -36,13 +36,15 @@ from daypack.postgres.migrations import (
 from daypack.postgres.outage import Outage
 from daypack.postgres.pool import open_pool, roll_back
 from daypack.postgres.refusals import READ_ONLY, check_readable, is_passing, psycopg_for, refusal
+from daypack.postgres.transaction import Scope, Transaction
 
 if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg_pool import ConnectionPool
 
+    from daypack.postgres.silence import WatchedConnection
+
 Answer = TypeVar("Answer")
-Role = Literal["daypack_app", "daypack_eraser", "daypack_operator", "daypack_owner"]
 MAX_CONNECTIONS = 16
 PATIENCE_SECONDS = 30.0  # for a server that restarts, a failover, or a free connection
 SHORT_SECONDS = 5.0  # the patience of what is waited for: calls to servers, commands, closing a session
@@ -66,51 +68,7 @@ _POSITION = (
 )
 
 
-class Scope(NamedTuple):
-    """Whose rows a transaction reaches, as which role, and whether it only reads.
-
-    `snapshot`: all its statements see the database as it was at the first of them.
-    """
-
-    tenant: str = ""
-    role: Role = APP
-    reading: bool = False
-    snapshot: bool = False
-
-    @property
-    def begin(self) -> str:
-        """The statement that begins such a transaction."""
-        isolation = "REPEATABLE READ" if self.snapshot else "READ COMMITTED"
-        return f"BEGIN ISOLATION LEVEL {isolation}{' READ ONLY' if self.reading else ' READ WRITE'}"
-
-
 _NOBODY, _READING = Scope(), Scope(reading=True)
-
-
-class Transaction:
-    """A transaction in progress: the connection, and how often it was tried before."""
-
-    def __init__(self, connection: "Connection[Any]", scope: Scope, attempt: int) -> None:
-        self.connection = connection
-        self.execute = connection.execute
-        self.tenant = scope.tenant
-        self.attempt = attempt  # above 0, an earlier one may have been committed
-        self.positioned = False  # set by work that needs `last_position` of its commit
-
-    def rows(self, query: str, values: Any = None) -> list[tuple[Any, ...]]:  # noqa: ANN401 — as psycopg takes them
-        """Return all rows of a query."""
-        return self.connection.execute(query, values).fetchall()  # pyright: ignore[reportArgumentType] — constants
-
-    def row(self, query: str, values: Any = None) -> tuple[Any, ...] | None:  # noqa: ANN401
-        """Return the first row of a query."""
-        return self.connection.execute(query, values).fetchone()  # pyright: ignore[reportArgumentType]
-
-    def become(self, tenant: str, role: Role | None = None) -> None:
-        """Continue with the rows of another tenant, or as another role."""
-        self.connection.execute("SELECT set_config('daypack.tenant', %s, true)", (tenant,))
-        if role is not None:
-            self.connection.execute("SELECT set_config('role', %s, true)", (role,))
-        self.tenant = tenant
 
 
 class Database:
@@ -172,6 +130,7 @@ class Database:
         with ExitStack() as stack:
             try:
                 connection = stack.enter_context(self._connections(operation).connection(timeout=_POOL_SECONDS))
+                self._limit(connection)
                 stack.enter_context(self._ending(connection))
                 stack.enter_context(connection.pipeline())
                 self._begin(connection, scope)
@@ -250,6 +209,7 @@ class Database:
             return cast(Answer, self._attempt_alone(operation, work.call))
         committing = False
         with self._connection(operation) as connection:
+            self._limit(connection)
             try:
                 with connection.pipeline():
                     self._begin(connection, scope)
@@ -277,6 +237,7 @@ class Database:
 
         pool = self._connections(operation)
         connection = pool.getconn(timeout=_POOL_SECONDS)
+        self._limit(connection)
         try:
             return call.alone(connection)
         except psycopg.Error as error:
@@ -298,9 +259,11 @@ class Database:
     def run_as_owner(self, operation: str, *statements: str) -> None:
         """Run statements that no transaction may contain, such as VACUUM, as the owner of the tables."""
         psycopg = psycopg_for(operation)
+        from daypack.postgres.silence import connect  # noqa: PLC0415 — imports psycopg
+
         self._connections(operation)  # the schema is there
         try:
-            with psycopg.connect(self.url, autocommit=True, application_name="daypack", connect_timeout=10) as one:
+            with connect(self.url, 10) as one:
                 one.execute(f"SET ROLE {OWNER}")
                 one.execute(_AS_OWNER, (self._path,))
                 for statement in statements:
@@ -368,18 +331,24 @@ class Database:
             return nullcontext(held)
         return self._connections(operation).connection(timeout=_POOL_SECONDS)
 
+    def _limit(self, connection: "Connection[Any]") -> None:
+        """Have a connection give up when this call does: see `silence`."""
+        watched = cast("WatchedConnection", connection)
+        watched.until, watched.end = time.monotonic() + self._patience, self._joined.until
+
     def _prepare(self, operation: str) -> None:
         """Bring the schema up to date, with a connection that has the rights of the address."""
         import psycopg  # noqa: PLC0415
+
+        from daypack.postgres.silence import connect  # noqa: PLC0415
 
         patience = min(self._patience, self.first_patience)
         until, pause = self._outage.until(patience), _FIRST_PAUSE
         while True:
             wait = max(_PROBE_SECONDS, min(10, int(until - time.monotonic())))
             try:
-                with psycopg.connect(
-                    self.url, autocommit=True, application_name="daypack", connect_timeout=wait
-                ) as one:
+                with connect(self.url, wait) as one:
+                    one.until, one.end = until, self._joined.until
                     check_encoding(one, self.place)
                     if applied(one, self.place) < list_migrations()[-1].number:
                         migrate(one, self.place)

@@ -5,7 +5,7 @@ another connection, which does not know them, so through a pooler none are prepa
 the CPU for an add and 2.3 times for a search among 5,000 entries, so it is not done without one.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from daypack.postgres.migrations import APP
 
@@ -18,20 +18,25 @@ def open_pool(url: str, most: int) -> "ConnectionPool[Connection[Any]]":
     """Return a pool that connects when a connection is wanted."""
     import logging  # noqa: PLC0415
 
-    import psycopg  # noqa: PLC0415
     from psycopg_pool import ConnectionPool  # noqa: PLC0415
+
+    from daypack.postgres.silence import WatchedConnection, options_of  # noqa: PLC0415 — imports psycopg
+
+    def configure(connection: "Connection[Any]") -> None:
+        cast(WatchedConnection, connection).address = url
+        _settle(connection)
 
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # our errors say what it would print
     pool: ConnectionPool[Connection[Any]] = ConnectionPool(
         url,
-        kwargs={"autocommit": True, "application_name": "daypack", "connect_timeout": 10},
+        kwargs={**options_of(url), "connect_timeout": 10},
         min_size=0,
         max_size=most,
-        configure=_settle,
+        configure=configure,
         max_idle=300,
         reconnect_timeout=0,
         open=True,
-        connection_class=psycopg.Connection,
+        connection_class=WatchedConnection,
         name="daypack",
     )
     return pool

@@ -4,7 +4,7 @@ The reason of a connection that failed is known only by its text: libpq gives it
 """
 
 import re
-from functools import cache
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -56,22 +56,21 @@ _KINDS = (
         anywhere=False,
     ),
 )
+_POOL = "psycopg_pool"
 _NO_DATABASE = re.compile(r'database "(.*)" does not exist')
 
 
 def psycopg_for(operation: str) -> "ModuleType":
     """Return psycopg, which takes 100 ms to import, or raise ExtraMissing."""
     try:
-        return _psycopg()
+        import psycopg  # noqa: PLC0415
+
+        if _POOL not in sys.modules:  # asked for every call
+            import_module(_POOL)
     except ImportError as error:
         hint = "pip install 'daypack[postgres]'"
         raise ExtraMissing("psycopg is not installed", operation=operation, hint=hint) from error
-
-
-@cache
-def _psycopg() -> "ModuleType":
-    import_module("psycopg_pool")
-    return import_module("psycopg")
+    return psycopg
 
 
 def check_readable(url: str, operation: str, place: str) -> None:

@@ -13,7 +13,8 @@ from daypack.history.layout import Home
 if TYPE_CHECKING:
     from daypack.memory.store.examination import StoreProblem
     from daypack.memory.store.postgres.jobs import JobCounts
-    from daypack.postgres.database import Database, Transaction
+    from daypack.postgres.database import Database
+    from daypack.postgres.transaction import Transaction
 
 _ABOUT = (
     "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
@@ -91,7 +92,7 @@ def find_database(home: Home) -> "Database | None":
 
 def measure(database: "Database") -> Size:
     """Return how much the memories in a database are."""
-    from daypack.postgres.database import Scope  # noqa: PLC0415 — only with a database
+    from daypack.postgres.transaction import Scope  # noqa: PLC0415 — only with a database
 
     scope = Scope(role="daypack_operator", reading=True)
     return Size(*(database.run("measure", lambda transaction: transaction.row(_SIZE), scope) or (0, 0, 0)))
@@ -99,7 +100,7 @@ def measure(database: "Database") -> Size:
 
 def measure_sessions(database: "Database") -> int:
     """Return how many bytes the logs and blobs of all sessions in a database have."""
-    from daypack.postgres.database import Scope  # noqa: PLC0415 — only with a database
+    from daypack.postgres.transaction import Scope  # noqa: PLC0415 — only with a database
 
     scope = Scope(role="daypack_operator", reading=True)
     return (database.run("measure", lambda transaction: transaction.row(_SESSIONS), scope) or (0,))[0]
@@ -107,7 +108,7 @@ def measure_sessions(database: "Database") -> int:
 
 def lax_account(database: "Database") -> str:
     """Return the account of a database, quoted, if its commits do not wait for the disk; else an empty text."""
-    from daypack.postgres.database import Scope  # noqa: PLC0415 — only with a database
+    from daypack.postgres.transaction import Scope  # noqa: PLC0415 — only with a database
 
     row = database.run("check", lambda transaction: transaction.row(_LAX), Scope(reading=True))
     return row[0] if row else ""
@@ -122,8 +123,8 @@ def describe(database: "Database", replica: "Database | None" = None) -> Databas
     """Return what a database is now; raise if it does not answer. A replica that does not answer has a problem."""
     from daypack.memory.store.postgres.jobs import Jobs  # noqa: PLC0415 — only with a database
     from daypack.memory.store.postgres.rights import examine_roles  # noqa: PLC0415
-    from daypack.postgres.database import Scope  # noqa: PLC0415
     from daypack.postgres.migrations import list_migrations  # noqa: PLC0415
+    from daypack.postgres.transaction import Scope  # noqa: PLC0415
 
     def read(transaction: "Transaction") -> tuple[Any, ...]:
         before = time.time()

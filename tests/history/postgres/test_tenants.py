@@ -27,7 +27,8 @@ from daypack.history.postgres.appends import Added, Append, new_writer
 from daypack.history.postgres.cache import store_of
 from daypack.history.postgres.store import Opened, SessionStore, close_databases
 from daypack.history.postgres.stored import SmallFiles, StoredSession
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 from daypack.session import Session
 
 pytestmark = postgres_server.needs_postgres

@@ -21,7 +21,8 @@ from daypack.memory.audit_log.cut import apply_cut, plan_cut
 from daypack.memory.audit_log.postgres import PostgresAuditLog
 from daypack.memory.audit_log.reading import Selection, select, verify
 from daypack.memory.audit_log.record import Actor, Deed, actor
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 
 pytestmark = postgres_server.needs_postgres
 START = 1_767_225_600  # 2026-01-01

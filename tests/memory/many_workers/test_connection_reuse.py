@@ -13,8 +13,9 @@ from memory.many_workers.fifty_users import Person, Town
 
 from daypack.errors import DaypackError, MemoryMissing
 from daypack.memory.store.postgres.store import PostgresStore
-from daypack.postgres.database import Database, Role, Scope, Transaction
+from daypack.postgres.database import Database
 from daypack.postgres.migrations import APP, ERASER, OPERATOR
+from daypack.postgres.transaction import Role, Scope, Transaction
 from daypack.types.memory import Memory
 
 pytestmark = postgres_server.needs_postgres

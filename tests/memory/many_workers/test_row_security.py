@@ -9,7 +9,6 @@ import json
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import postgres_server
 import psycopg
@@ -20,7 +19,7 @@ from psycopg import errors
 
 from daypack.errors import AccessDenied
 from daypack.history.logs.upstream import Mark
-from daypack.history.postgres.appends import Added
+from daypack.history.postgres.appends import Added, new_writer
 from daypack.history.postgres.store import SessionStore
 from daypack.history.postgres.stored import SmallFiles
 from daypack.memory.search.postgres.partitions import promote
@@ -120,7 +119,7 @@ def _add_session(town: Town, person: Person) -> None:
     """Add a session with a line and a blob."""
     store = SessionStore(town.store.database, person.name)
     opened = store.create("default", "talk", SmallFiles(b"{}\n", b"/\n", b"now\n"))
-    line = Added(0, Mark(), b"{}\n", 1, uuid4())
+    line = Added(0, Mark(), b"{}\n", 1, new_writer())
     assert opened.stored.append(opened.generation, line, {"sha256-0": b"text"}) == "stored"
 
 

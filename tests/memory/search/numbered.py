@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from search.vector_rows import make_rows
 
-from daypack.postgres.database import Database, Scope
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope
 
 Floats = NDArray[np.float32]
 

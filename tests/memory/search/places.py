@@ -9,7 +9,8 @@ from daypack.memory.search.index_files import erase_index, index_files
 from daypack.memory.search.postgres.indexes import PostgresIndexes
 from daypack.memory.store.port import StoreFeed
 from daypack.memory.store.sqlite import SqliteStore
-from daypack.postgres.database import Database, Scope
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope
 
 USER = "ana"
 _MEMORY = """INSERT INTO memories(tenant, id, title, type, description, created, crc)

@@ -22,7 +22,8 @@ from daypack.memory.search.postgres.vectors import PostgresVectors
 from daypack.memory.search.vectors import EntryVectors
 from daypack.memory.store.postgres.index_rows import erase_vectors
 from daypack.postgres import database as database_module
-from daypack.postgres.database import Database, Scope
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 
 pytestmark = postgres_server.needs_postgres
 ME = Scope("me")
@@ -273,7 +274,7 @@ def test_a_move_that_is_killed_anywhere_leaves_nothing_behind(database: Database
     memory_2 = [row for row in before if row[0] == 2]
 
     def killed_at(step: int) -> None:
-        class Killed(database_module.Transaction):
+        class Killed(Transaction):
             def __init__(self, *arguments: Any) -> None:
                 super().__init__(*arguments)
                 plain, left = self.execute, [step]
@@ -288,7 +289,7 @@ def test_a_move_that_is_killed_anywhere_leaves_nothing_behind(database: Database
                 self.execute = execute
                 self.connection = _Through(self.connection, execute)  # pyright: ignore[reportAttributeAccessIssue]
 
-        database_module.Transaction = Killed
+        database_module.Transaction = Killed  # pyright: ignore[reportPrivateImportUsage]
         promote(database, "me", 1, MODEL)
 
     steps = 0

@@ -19,7 +19,8 @@ from daypack.memory.search.postgres.loaded_rows import RowCache
 from daypack.memory.search.postgres.vectors import PostgresVectors
 from daypack.memory.search.vectors import EntryVectors, Texts
 from daypack.memory.store.postgres.index_rows import erase_vectors
-from daypack.postgres.database import Database, Scope
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope
 
 pytestmark = postgres_server.needs_postgres
 ME = Scope("me")

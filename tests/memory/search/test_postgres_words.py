@@ -22,7 +22,8 @@ from daypack.memory.search.index import Index, IndexProgress
 from daypack.memory.search.index_files import index_files
 from daypack.memory.search.postgres.words import ENTRIES, WordPlace
 from daypack.memory.search.skipped import Skipped
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 from daypack.search.indexing import Doc
 from daypack.search.lexical import Lexical
 from daypack.types.deadline import Deadline

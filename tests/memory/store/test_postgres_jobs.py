@@ -22,7 +22,8 @@ from daypack.memory.indexer import Indexer
 from daypack.memory.search.index import Index, IndexProgress
 from daypack.memory.store.postgres.jobs import Job, Jobs
 from daypack.memory.tools import Memories
-from daypack.postgres.database import Database, Scope
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope
 
 pytestmark = needs_postgres
 

@@ -16,7 +16,8 @@ from daypack.errors import BadInput, Damaged, MemoryMissing, WriteFailed
 from daypack.memory.search.postgres.words import ENTRIES, WordPlace
 from daypack.memory.store.port import NewDocument, NewMemory, Profile, Token, split_damaged
 from daypack.memory.store.postgres.store import PostgresStore
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 from daypack.types.memory import Where
 from tools.postgres import Server
 

@@ -16,7 +16,8 @@ from daypack.errors import BadInput, Damaged
 from daypack.history.layout import Home
 from daypack.memory.store.port import EntryRange, NewDocument, NewEntry, NewMemory, Profile, Token
 from daypack.memory.store.postgres.store import PostgresStore
-from daypack.postgres.database import Database, Scope
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope
 from daypack.types.memory import About
 from daypack.upkeep.backup.apply import apply as back_up
 from daypack.upkeep.backup.contents import Request as BackupRequest

@@ -16,7 +16,7 @@ from postgres_server import drop_database, needs_postgres, new_database
 from upkeep.copy.copies import UID, bytes_of_database, bytes_of_folder, furnished
 
 from daypack.history.postgres.store import close_databases
-from daypack.postgres.database import Transaction
+from daypack.postgres.transaction import Transaction
 from daypack.upkeep.copy import sessions
 from daypack.upkeep.copy.apply import apply
 from daypack.upkeep.copy.plan import Request, plan

@@ -16,7 +16,7 @@ from daypack.history.home import find_home
 from daypack.history.layout import Home
 from daypack.history.postgres.rewriting import SessionRows
 from daypack.history.postgres.store import open_store
-from daypack.postgres.database import Transaction
+from daypack.postgres.transaction import Transaction
 from daypack.session import Session
 from daypack.upkeep.copy.apply import apply as copy
 from daypack.upkeep.copy.plan import Request as CopyRequest

@@ -15,7 +15,8 @@ from daypack.files.commit import Group, LeaderInterrupted, Task
 from daypack.forks import ThreadLock
 from daypack.history.logs.upstream import Mark
 from daypack.postgres.calls import Call, text_array
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 
 Outcome = Literal["stored", "overtaken", "rewritten", "gone"]
 # unsuited: the account begins transactions in which an append cannot be. busy: another worker has the lock.

@@ -14,7 +14,8 @@ from zlib import crc32
 from daypack.errors import Overtaken
 from daypack.history.logs.upstream import Mark
 from daypack.history.postgres.stored import LOGS, MAX_FETCHED_BYTES, SmallFiles, StoredSession
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 
 MAX_ROW_BYTES = 16 << 20  # a longer line is a row of its own
 _OWN = "WHERE tenant = %s AND session = %s"

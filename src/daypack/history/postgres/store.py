@@ -10,7 +10,8 @@ from daypack.errors import BadName
 from daypack.forks import forks
 from daypack.history.layout import fold
 from daypack.history.postgres.stored import SmallFiles, StoredSession
-from daypack.postgres.database import Database, Scope
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope
 from daypack.types.digest import digest_text
 
 _FIRST_SECONDS = 10.0  # for a database that has not answered yet: its address may be wrong, and a caller waits

@@ -13,7 +13,8 @@ from daypack.history.facets import Condition, format_meta, parse_meta
 from daypack.history.logs.upstream import Mark
 from daypack.history.postgres.appends import Added, Append, Outcome
 from daypack.postgres.calls import Call
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 
 LOGS = ("messages", "events")  # their numbers in the database
 MAX_FETCHED_BYTES = 16 << 20  # of a log at once; a longer row comes whole

@@ -17,7 +17,8 @@ from daypack.files.commit import Group, Task
 from daypack.memory.audit_log.port import Cut, Due, Log, cut_deed, cut_refused, render, write_new
 from daypack.memory.audit_log.reading import Line, Wrong, verify_lines
 from daypack.memory.audit_log.record import actor
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 
 _APPEND, _READ, _CUT = Scope(), Scope(role="daypack_operator", reading=True), Scope(role="daypack_eraser")
 _OPERATION = "audit-log"

@@ -18,7 +18,8 @@ import msgspec
 
 from daypack import __version__
 from daypack.errors import DaypackError
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 from daypack.serve.observe.metrics import Exposed, Metrics
 from daypack.serve.observe.observer import report_error
 

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 
 from daypack.errors import DaypackError
-from daypack.postgres.database import Scope
+from daypack.postgres.transaction import Scope
 from daypack.serve.http.limits import MOST_KEYS, Rates
 from daypack.serve.observe.observer import report_error
 
 if TYPE_CHECKING:
-    from daypack.postgres.database import Database, Transaction
+    from daypack.postgres.database import Database
+    from daypack.postgres.transaction import Transaction
 
 Kind = Literal["requests", "bad tokens"]
 _OPERATION = "rate limits"

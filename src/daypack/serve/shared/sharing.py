@@ -69,7 +69,7 @@ def page_claim(backend: "Backend") -> "Callable[[str], bool] | None":
     """
     if backend.server is None:
         return None
-    from daypack.postgres.database import Scope  # noqa: PLC0415 — only with a database
+    from daypack.postgres.transaction import Scope  # noqa: PLC0415 — only with a database
 
     database = backend.server.database
 

@@ -18,7 +18,8 @@ from daypack.files import read_only
 from daypack.files.database import BUSY_SECONDS
 from daypack.memory.store.port import NewDocument, NewEntry, NewMemory, Profile, Store, next_after
 from daypack.memory.times import parse_time
-from daypack.postgres.database import Database, Scope
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope
 from daypack.types.memory import About, ContextDocument, DamagedRecord, Entry, Memory
 
 State = Literal["new", "continued", "same", "newer", "conflict"]

@@ -12,7 +12,8 @@ from daypack.memory.search.skipped import Skipped
 from daypack.memory.store.port import StoreFeed
 from daypack.memory.store.postgres.erasure import clean
 from daypack.memory.store.postgres.index_rows import erase_vectors, erase_words
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 from daypack.search.lexical import Lexical
 
 if TYPE_CHECKING:

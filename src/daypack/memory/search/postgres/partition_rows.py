@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 from daypack.search.floor import Similarity
 from daypack.search.nearest import CheckedRows, Scan, sample
 from daypack.search.vectors import Nearest

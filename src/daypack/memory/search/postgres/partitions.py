@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from daypack.errors import StorageFailed
 from daypack.memory.search.postgres.vectors import write_directions
-from daypack.postgres.database import Database, Role, Scope, Transaction
+from daypack.postgres.database import Database
 from daypack.postgres.migrations import APP, OPERATOR, OWNER
+from daypack.postgres.transaction import Role, Scope, Transaction
 from daypack.search.vectors import open_codec
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import astuple
 
-from daypack.postgres.database import Transaction
+from daypack.postgres.transaction import Transaction
 from daypack.search.neighbours import Place
 from daypack.search.postings import ENTRY_BITS
 from daypack.search.tables import Batch, Gap, GroupEnd, Participation, TermQuery, Totals

@@ -10,7 +10,8 @@ from daypack.memory.store.port import Profile, Token
 from daypack.memory.store.postgres.inserts import lock_user
 from daypack.memory.store.postgres.statements import TOKEN, USER, USER_COLUMNS, USERS, token_texts, user_texts
 from daypack.memory.store.rows import intact, token_of, user_of
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 from daypack.types.memory import DamagedRecord, User
 
 if TYPE_CHECKING:

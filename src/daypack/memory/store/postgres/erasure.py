@@ -31,7 +31,8 @@ from daypack.memory.store.postgres.statements import (
     memory_texts,
 )
 from daypack.memory.store.rows import Owner, Row, split_tags
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 
 if TYPE_CHECKING:
     from psycopg import Cursor

@@ -27,7 +27,8 @@ from daypack.memory.store.postgres.statements import (
 )
 from daypack.memory.store.rows import Owner, Row, as_text, document_of, entry_of, token_of
 from daypack.memory.times import now_ms
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 from daypack.types.memory import DamagedRecord
 
 _OPERATION = "examine store"

@@ -5,7 +5,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from daypack.postgres.database import Transaction
+from daypack.postgres.transaction import Transaction
 
 WORDS = ("postings", "places", "conversations", "authors", "author_names")
 TABLES = ("indexes", *WORDS, "embeddings", "small_vectors")  # partitioned by the hash of the tenant

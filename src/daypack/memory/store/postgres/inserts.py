@@ -40,7 +40,7 @@ from daypack.memory.store.postgres.statements import (
     user_texts,
 )
 from daypack.memory.store.rows import Owner, Row, damage_of, entry_of, join_tags
-from daypack.postgres.database import Transaction
+from daypack.postgres.transaction import Transaction
 from daypack.types.memory import DamagedRecord, Entry
 
 if TYPE_CHECKING:

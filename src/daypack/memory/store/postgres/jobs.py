@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from daypack.errors import StorageFailed
 from daypack.memory.times import format_time
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope, Transaction
 
 MAX_ATTEMPTS = 5
 LEASE_SECONDS = 60.0

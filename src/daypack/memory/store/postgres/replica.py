@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from daypack.errors import DaypackError, StorageFailed
 from daypack.forks import ThreadLock, forks
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
 from daypack.postgres.migrations import SCHEMA, schema_of_vector
+from daypack.postgres.transaction import Scope, Transaction
 
 if TYPE_CHECKING:
     from psycopg import Cursor

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from daypack.memory.store.examination import StoreProblem
-from daypack.postgres.database import Transaction
 from daypack.postgres.migrations import APP, ROLES, SCHEMA, list_migrations
+from daypack.postgres.transaction import Transaction
 
 _PROTECT = re.compile(r"SELECT protect\('(\w+)', '([A-Z, ]+)'(?:, (\d+))?\)")
 _GRANT = re.compile(r"GRANT ([A-Z, ]+) ON (?!SEQUENCE|FUNCTION|SCHEMA)([\w, ]+) TO ([\w, ]+);")

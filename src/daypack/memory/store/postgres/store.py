@@ -39,7 +39,8 @@ from daypack.memory.store.postgres.inserts import (
 from daypack.memory.store.postgres.statements import DELETED, MEMORY, MEMORY_ROW, memory_texts
 from daypack.memory.store.rows import Owner, Row, document_of, intact, memory_of, missing_document, newest_intact
 from daypack.memory.times import now_ms
-from daypack.postgres.database import Database, Role, Scope, Transaction
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Role, Scope, Transaction
 from daypack.types.memory import ContextDocument, DamagedRecord, Entry, Memory, Where
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import Literal, NamedTuple
 
 from daypack.errors import BadInput
 from daypack.history.layout import Home
-from daypack.postgres.database import Database, Scope
+from daypack.postgres.database import Database
+from daypack.postgres.transaction import Scope
 from daypack.upkeep.backup.database.copying import current_sum
 from daypack.upkeep.backup.database.lines import NAME, Reader, Sum, check
 from daypack.upkeep.backup.database.restoring import is_empty, restore_records

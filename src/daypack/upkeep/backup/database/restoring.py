@@ -12,8 +12,9 @@ from typing import Any
 
 from daypack.errors import BadInput, Damaged
 from daypack.memory.store.port import STORE_ID_CHARS
-from daypack.postgres.database import Database, Scope, Transaction
+from daypack.postgres.database import Database
 from daypack.postgres.migrations import OPERATOR, OWNER, list_migrations
+from daypack.postgres.transaction import Scope, Transaction
 from daypack.upkeep.backup.database.copying import columns_of, sum_records
 from daypack.upkeep.backup.database.lines import AUDIT, Line, Reader, Sum, as_bytes
 
