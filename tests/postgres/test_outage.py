@@ -11,8 +11,11 @@ import postgres_server
 import psycopg
 import pytest
 
+from daypack import postgres
+from daypack.cli.main import run
 from daypack.errors import StorageFailed
 from daypack.history.layout import Home
+from daypack.history.postgres.store import close_databases
 from daypack.memory.audit_log.postgres import PostgresAuditLog
 from daypack.memory.audit_log.record import Deed
 from daypack.memory.store.port import NewDocument, NewEntry, NewMemory
@@ -179,7 +182,7 @@ def test_a_command_waits_a_few_seconds_for_a_database_that_never_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempts: list[str]
 ) -> None:
     monkeypatch.setenv("DAYPACK_STORE_URL", NOWHERE)
-    monkeypatch.setattr(module, "SHORT_SECONDS", 0.0)
+    monkeypatch.setattr(postgres, "SHORT_SECONDS", 0.0)
     home = Home(str(tmp_path), "ada")
     with pytest.raises(StorageFailed, match="refused"):
         examine_store(home)
@@ -187,6 +190,26 @@ def test_a_command_waits_a_few_seconds_for_a_database_that_never_answered(
     found = find_database(home)
     assert found is not None
     assert found.patience == module.PATIENCE_SECONDS  # for a restart while it works
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["memory list", "memory search ferry", "audit-log list", "user list", "token list", "index --memories",
+     "find ferry", "log work", "session list"],
+)  # fmt: skip
+def test_every_command_waits_a_few_seconds_for_a_database_that_never_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempts: list[str], capsys: pytest.CaptureFixture[str],
+    command: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("DAYPACK_STORE_URL", NOWHERE)
+    monkeypatch.setattr(postgres, "SHORT_SECONDS", 0.0)
+    assert run([*command.split(), "--home", str(tmp_path)]) == 1
+    close_databases()  # else another command of this process would share one
+    error = capsys.readouterr().err
+    assert f"cannot be reached: Connection refused [{NOWHERE}]" in error
+    assert "daypack serve --check" in error
+    assert len(attempts) < 4  # with all the patience it tries for half a minute
+    assert Database(NOWHERE).first_patience == module.PATIENCE_SECONDS  # of programs
 
 
 @pytest.fixture

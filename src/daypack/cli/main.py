@@ -9,6 +9,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn, TextIO
 
+from daypack import postgres
 from daypack.cli.parser import EXIT_USAGE, PLACE_OPTIONS, Parser, first_positional, is_option
 from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError, StorageFailed
 from daypack.types.names import did_you_mean
@@ -115,12 +116,15 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    before, postgres.first_patience = postgres.first_patience, postgres.SHORT_SECONDS  # a person or an agent waits
     try:
         return _run_command(arguments)
     except DaypackError as error:
         return _report(error)
     except SystemExit as left:  # of argparse: help was printed, or the arguments were refused
         return left.code if isinstance(left.code, int) else EXIT_FAILED
+    finally:
+        postgres.first_patience = before
 
 
 def _run_command(arguments: list[str]) -> int:

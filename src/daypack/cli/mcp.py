@@ -6,6 +6,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
+from daypack import postgres
 from daypack.cli.log_options import add_log_options
 from daypack.cli.options import add_store
 from daypack.cli.terminal import colour, print_note, safe, safe_line
@@ -78,6 +79,8 @@ def _serve(args: argparse.Namespace) -> NoReturn:
         from daypack.memory.tools import open_memory  # noqa: PLC0415 — not before the first call
 
         memories = open_memory(home=args.home, uid=args.uid, user=args.user, memory=default)
+        if (server := memories.backend.server) is not None:
+            server.database.patience = postgres.SHORT_SECONDS  # an agent repeats a call sooner than it waits for one
         if project is not None:
             from daypack.memory.project.memory import ensure_memory  # noqa: PLC0415
 

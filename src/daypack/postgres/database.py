@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from daypack import postgres
 from daypack.errors import CommitUnknown, DaypackError
 from daypack.forks import ThreadLock
 from daypack.postgres.address import check_address, shown
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 MAX_CONNECTIONS = 16
 PATIENCE_SECONDS = 30.0  # for a server that restarts, a failover, or a free connection
-SHORT_SECONDS = 5.0  # the patience of what is waited for: calls to servers, commands, closing a session
 CHECK_SECONDS = 2.0  # the patience of a check
 _FIRST_PAUSE, _LAST_PAUSE = 0.02, 1.0
 _PROBE_SECONDS = 2  # for one connection; libpq allows no less
@@ -86,7 +86,7 @@ class Database:
         self.place = shown(url)
         self._most = most
         self.patience = patience
-        self.first_patience = patience  # until it has answered once
+        self.first_patience = min(patience, postgres.first_patience)  # until it has answered once
         self._outage = Outage()
         self._prepared = not prepared
         self._pool: ConnectionPool[Connection[Any]] | None = None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
+from daypack import postgres
 from daypack.config import with_database
 from daypack.errors import DaypackError
 from daypack.history.layout import Home
@@ -83,10 +84,12 @@ def find_database(home: Home) -> "Database | None":
     config = with_database(os.environ, home.config)
     if config is None:
         return None
-    from daypack.postgres.database import SHORT_SECONDS, Database  # noqa: PLC0415 — few have one
+    from daypack.postgres.database import Database  # noqa: PLC0415 — few have one
 
     database = Database(config.store_url or "", origin=home.config)
-    database.first_patience = SHORT_SECONDS  # a person waits; after its first answer, a restart is waited for longer
+    database.first_patience = (
+        postgres.SHORT_SECONDS
+    )  # a person waits; after its first answer, a restart is waited for longer
     return database
 
 

@@ -152,7 +152,7 @@ class _OpenDatabases:
             database = self._databases.pop(url, None)
             if database is None:
                 database = Database(url)
-                database.first_patience = _FIRST_SECONDS
+                database.first_patience = min(database.first_patience, _FIRST_SECONDS)
             self._databases[url] = database
             old = [self._databases.popitem(last=False)[1] for _ in range(len(self._databases) - _MOST_OPEN)]
         for each in old:
