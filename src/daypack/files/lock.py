@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from typing import Protocol
 
 from daypack.errors import LockUnavailable, StorageFailed
 from daypack.files import rewrite
@@ -49,11 +50,24 @@ class Watch:
             release(fd)
 
 
+class Remade(Protocol):
+    """A folder that may be deleted while it is in use, because all of it can be made again."""
+
+    def make(self) -> None:
+        """Create the files that are missing, empty."""
+        ...
+
+    def fill(self) -> None:
+        """Bring files up to date that are not the ones from before; called with the lock."""
+        ...
+
+
 class Lock:
     """A reentrant lock for `with`.
 
     The file is reopened if the path names another file (the log was replaced), and after a fork, because a child would
-    share its parent's lock.
+    share its parent's lock. In a folder that is `remade` a missing file is created: whoever removes the folder under
+    this lock, and whoever takes it afterwards, compare inodes, so they never hold it both.
     """
 
     def __init__(self, path: str, *, flock: bool = True) -> None:
@@ -63,6 +77,8 @@ class Lock:
         self.checks = 0  # incremented when entries of the folder may have changed
         self._watch = Watch(path)
         self._flock = flock
+        self.remade: Remade | None = None
+        self._replaced = False  # the file is not the one that was locked before
         self._how = fcntl.LOCK_EX
         self._fd = -1
         self._depth = 0
@@ -101,7 +117,18 @@ class Lock:
                 raise
         self._depth += 1
         self._owner = threading.get_ident()
+        if self._replaced and self.remade is not None:
+            self._fill(self.remade)
         return self
+
+    def _fill(self, folder: Remade) -> None:
+        self._replaced = False
+        try:
+            folder.fill()
+        except BaseException:
+            self._replaced = True  # the next one who takes it tries again
+            self.__exit__()
+            raise
 
     @property
     def held(self) -> bool:
@@ -130,12 +157,13 @@ class Lock:
 
     def _take(self) -> None:
         while True:
-            if self._fd < 0:
-                self._open()
             try:
+                if self._fd < 0:
+                    self._open()
                 if self._flock:
                     fcntl.flock(self._fd, self._how)
-                if self._watch.unchanged():
+                # A folder that was moved away, to be removed, is unchanged.
+                if self._watch.unchanged() and (self.remade is None or os.stat(self.path).st_ino == self._inode):
                     return
                 self.checks += 1
                 if os.path.lexists(self._staging):  # left by a killed process, which had this lock
@@ -143,7 +171,11 @@ class Lock:
                 named = os.stat(self.path).st_ino
             except FileNotFoundError as error:
                 self._close()
-                raise refusal(self.path, error, "open for append") from error
+                if self.remade is None or self._how & fcntl.LOCK_NB:
+                    raise refusal(self.path, error, "open for append") from error
+                self._replaced = True
+                self.remade.make()
+                continue
             except OSError as error:
                 self._close()
                 raise LockUnavailable(
@@ -154,12 +186,15 @@ class Lock:
                 ) from error
             if named == self._inode:
                 return
+            self._replaced = True
             self._close()
 
     def _open(self) -> None:
         try:
             self._fd = os.open(self.path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
             self._inode = os.fstat(self._fd).st_ino
+        except FileNotFoundError:
+            raise
         except OSError as error:
             raise refusal(self.path, error, "open for append") from error
 

@@ -59,6 +59,7 @@ class Facets:
         self._redacting = redacting
         # Of a cache: changes meta.json where other workers see it, and returns the result.
         self.change_meta: Callable[[Mapping[str, Any], Condition | None], bytes] | None = None
+        self.remake: Callable[[], None] | None = None  # of a cache: makes files again that were deleted
         self.second = 0  # of the newest append noted in updated_at
         self.stale = False  # latest.md does not have the newest text
         self._latest_at = float("-inf")
@@ -69,9 +70,16 @@ class Facets:
 
     def _read_meta(self) -> dict[str, Any] | None:
         try:
-            return parse_meta(atomic.read(self._layout.meta) or b"{}")
+            return parse_meta(self._remade(self._layout.meta) or b"{}")
         except DaypackError:
             return None
+
+    def _remade(self, path: str) -> bytes | None:
+        data = atomic.read(path)
+        if data is None and self.remake is not None:
+            self.remake()
+            data = atomic.read(path)
+        return data
 
     @property
     def is_unreadable(self) -> bool:
@@ -98,7 +106,7 @@ class Facets:
 
     def state(self) -> SessionState:
         """Return the session's state; "active" if it is missing or unknown."""
-        value = self.read(self._layout.state)
+        value = (self._remade(self._layout.state) or b"").decode("utf-8", "replace").strip()
         return value if value in SESSION_STATES else "active"
 
     def write_state(self, state: SessionState) -> None:

@@ -281,7 +281,10 @@ class History:
         holds the same lock through another session object.
         """
         with self.lock.exclude_threads():
+            # A cache that was deleted is not fetched again to be closed.
             with suppress(DaypackError):
+                if self.is_cache and not os.path.lexists(self.layout.messages):
+                    self.messages.writer.dirty = self.events.writer.dirty = self.facets.stale = False
                 if self.facets.stale:
                     self._flush_latest()
                 if self.messages.writer.dirty or self.events.writer.dirty:

@@ -72,6 +72,7 @@ class Log(Generic[Record]):
                 if self.lock.nested or self.writer.upstream is None:
                     raise
                 self.writer.upstream.refresh()
+                self.writer.follow_path()
                 handle = self.begin()
 
     def _write_all(self, tasks: Sequence[Task[Handle]]) -> None:

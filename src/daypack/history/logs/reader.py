@@ -56,6 +56,10 @@ class _Unfaithful(Exception):
     """A line is damaged here that may be whole where the log comes from."""
 
 
+class _Missing(Exception):
+    """The log was deleted, and can be made again."""
+
+
 class _Unsettled(Exception):
     """The log is being rewritten together with other files, which must be completed first."""
 
@@ -90,6 +94,7 @@ class Reader(Generic[Record]):
         self.sidecar_is_wrong = False  # the next writer rebuilds it
         self.generation = 0  # grows when positions may have changed
         self.restore: Callable[[], bool] | None = None  # of a cache: fetches lines that are damaged here
+        self.remake: Callable[[], None] | None = None  # of a cache: makes a log again that was deleted
         self._rebuilds = 0
         self._offsets = offsets
         self._decoder = decoder_of(shape)
@@ -253,6 +258,10 @@ class Reader(Generic[Record]):
             except _Unsettled:  # out of `_reading`: a thread that holds the session's lock may wait for it
                 with self._lock:
                     continue  # taking the lock completes it
+            except _Missing as missing:
+                if self.remake is None or os.path.islink(self.path):
+                    raise refusal(self.path, FileNotFoundError(), "read") from missing
+                self.remake()
             except _Unfaithful:
                 restore, self.restore = self.restore, None
                 if restore is not None and restore():
@@ -276,8 +285,13 @@ class Reader(Generic[Record]):
 
     def _cover(self) -> int:
         """Extend the slots to the last terminated line and return their number."""
-        if self._fd < 0 or (not self._watch.unchanged() and os.stat(self.path).st_ino != self._inode):
-            self._open()
+        try:
+            if self._fd < 0 or (not self._watch.unchanged() and os.stat(self.path).st_ino != self._inode):
+                self._open()
+        except FileNotFoundError:
+            if self.remake is None:
+                raise
+            raise _Missing from None
         count = self._offsets.refresh()
         # Read the size after the slots: writers add the line first, so no slot points past the end.
         self._size = os.lseek(self._fd, 0, os.SEEK_END)

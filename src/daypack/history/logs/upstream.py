@@ -17,6 +17,10 @@ class Upstream(Protocol):
         """Store lines at the end of a log, whose checksum is then `crc`; raise Overtaken if others are there."""
         ...
 
+    def make(self) -> None:
+        """Create the files of the folder that are missing, empty."""
+        ...
+
     def refresh(self) -> None:
         """Bring the folder up to date."""
         ...

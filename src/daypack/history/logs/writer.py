@@ -116,6 +116,10 @@ class Writer(Generic[Record]):
         finally:
             self._writing = False
 
+    def follow_path(self) -> None:
+        """Have `begin` look whether the path names another file: of a cache that was deleted and made again."""
+        self._checks = -1
+
     def write(self, handle: Handle, records: Sequence[Record], now: float) -> int:
         """Number the records, append them and return the log's new end; under the lock, after `begin`."""
         self._enter()
@@ -155,7 +159,7 @@ class Writer(Generic[Record]):
     def _ready(self) -> Handle:
         handle = self._handle
         if handle is None or self._checks != self.lock.checks:
-            inode = os.stat(self.path).st_ino
+            inode = self._inode()
             if handle is None or handle.inode != inode:
                 handle = self._open(inode)
             self._checks = self.lock.checks
@@ -170,6 +174,15 @@ class Writer(Generic[Record]):
         if size != self._end:
             self._catch_up(handle, size)
         return handle
+
+    def _inode(self) -> int:
+        try:
+            return os.stat(self.path).st_ino
+        except FileNotFoundError:
+            if self.upstream is None:
+                raise
+            self.upstream.make()  # empty: an append finds that others are there, and fetches them
+            return os.stat(self.path).st_ino
 
     def _write(self, handle: Handle, *batches: Batch[Record]) -> int:
         seq, crc, end = self._seq, self._crc, self._end

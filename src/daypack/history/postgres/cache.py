@@ -42,6 +42,8 @@ _CHILD = "child.updated"
 _TURN = "context.turn"
 _TEXTS = {"context.budget": "budget", "gc.policy": "gc_policy"}  # files that have the text of their newest event
 _FOLLOWED = tuple(f'"{kind}"'.encode() for kind in (*_PINS, _STATE, _CHILD, _TURN, *_TEXTS))
+_MOST_DELETIONS = 100  # of a folder, while it is filled
+_UNKNOWN = -1  # of meta.json: it is fetched
 Captured = Callable[[Mapping[str, Any]], bytes]
 
 
@@ -62,6 +64,8 @@ class Cache:
 
     def __init__(self, layout: Layout, opened: Opened, lock: Lock, facets: Facets) -> None:
         self._layout = layout
+        self._opened = opened
+        self._is_filling = False
         self._stored = opened.stored
         self._lock = lock
         self._facets = facets
@@ -72,23 +76,27 @@ class Cache:
         self._captured: Captured = _no_text
         self._ahead = Ahead(opened.stored.place)
         self._marker = Marker(opened.identity, opened.generation, 0, boot_id().hex())
+        lock.remade = self
         with lock:
             self._prepare(opened)
 
     def attach(self, messages: Log[Message], events: Log[Event], captured: Captured) -> None:
         """Use the logs of a history, which are those of the folder; `captured` returns the text of a reference."""
         self._logs = messages, events
+        self._events = events
         self._captured = captured
         for log in self._logs:
             log.writer.upstream = self
             log.reader.restore = self.restore
+            log.reader.remake = self.remake
+        self._facets.remake = self.remake
         self.refresh()
         if self._facets.read(self._layout.state) not in SESSION_STATES:
-            self._restore_state(events)
+            self._restore_state()
 
-    def _restore_state(self, events: Log[Event]) -> None:
+    def _restore_state(self) -> None:
         self._facets.write_state("active")
-        for event in events.holding((f'"{_STATE}"'.encode(),)):
+        for event in self._events.holding((f'"{_STATE}"'.encode(),)):
             if event.type == _STATE:
                 with suppress(DaypackError, KeyError, TypeError):  # written by hand
                     self._follow_event(event)
@@ -134,9 +142,17 @@ class Cache:
             return
         with self._lock:
             self._marker = read_marker(self._layout) or self._marker  # another process may have been faster
-            while not self._is_current(fetched := self._fetch()):
-                self._apply(fetched)
-            self._ahead.compare()
+            try:
+                self._catch_up()
+            except StorageFailed as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+                self.fill()
+
+    def _catch_up(self) -> None:
+        while not self._is_current(fetched := self._fetch()):
+            self._apply(fetched)
+        self._ahead.compare()
 
     def restore(self) -> bool:
         """Fetch a log again whose lines are damaged here; return False if the database has them like that."""
@@ -148,6 +164,63 @@ class Cache:
         if wrong:
             self.refresh()
         return bool(wrong)
+
+    # A folder that was deleted while it is in use
+
+    def make(self) -> None:
+        """Create the files that are missing, empty; without its marker, the folder is filled by who locks it next."""
+        layout = self._layout
+        if not all(map(os.path.lexists, (layout.messages, layout.events))):
+            atomic.discard(os.path.join(layout.folder, MARKER))
+        self._despite_deletions(lambda: make_folder(layout, self._opened))
+
+    def fill(self) -> None:
+        """Fetch what files lack that are not the ones from before; the caller holds the lock."""
+        if self._is_filling or not self._logs:
+            return
+        self._is_filling = True
+        try:
+            self._despite_deletions(self._fill)
+        finally:
+            self._is_filling = False
+
+    def _fill(self) -> None:
+        self.make()
+        marker = read_marker(self._layout)
+        self._marker = marker or msgspec.structs.replace(self._marker, version=_UNKNOWN)
+        if marker is None or marker.identity != self._opened.identity:
+            self._drop()
+        self._catch_up()
+        if not os.path.lexists(self._layout.state):
+            self._restore_state()
+
+    def _despite_deletions(self, work: Callable[[], None]) -> None:
+        """Call `work`, again if the folder is deleted meanwhile."""
+        for _ in range(_MOST_DELETIONS):
+            try:
+                return work()
+            except StorageFailed as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+        return work()
+
+    def remake(self) -> None:
+        """Make files again that were deleted; nothing is done for what only looks like one."""
+        with self._lock:  # makes all of it if messages.jsonl is missing
+            if self._is_filling:
+                self.make()
+                return
+            missing = [path for path in self._files() if not os.path.lexists(path)]
+            if not missing:
+                return
+            self.make()
+            if self._layout.meta in missing:
+                atomic.discard(os.path.join(self._layout.folder, MARKER))
+            self.fill()
+
+    def _files(self) -> tuple[str, ...]:
+        layout = self._layout
+        return layout.messages, layout.events, layout.meta, layout.state
 
     def _fetch(self) -> Fetched:
         return self._stored.fetch(self._marks(), self._marker.version)
@@ -269,7 +342,8 @@ class Cache:
         atomic.discard(os.path.join(layout.folder, MARKER))
         try:
             for path in (layout.messages, layout.events):
-                os.truncate(path, 0)  # not a new file: this one has the lock
+                # Not a new file, unless it was deleted: this one has the lock.
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         except OSError as error:
             raise refusal(layout.folder, error, "cache session") from error
         for folder in (layout.context, layout.blob):
