@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from daypack.errors import BadName
 from daypack.files import atomic
@@ -9,6 +10,9 @@ from daypack.history.creation import find_stored
 from daypack.history.layout import Layout, check_name
 from daypack.history.session import History
 from daypack.upkeep.session_settings import settings_of
+
+if TYPE_CHECKING:
+    from daypack.history.postgres.stored import StoredSession
 
 
 def fetch_session(layout: Layout) -> None:
@@ -21,10 +25,15 @@ def fetch_session(layout: Layout) -> None:
     history = History(layout, settings_of(layout.home, layout), opened=opened)
     try:
         with history.lock:
-            for name in opened.stored.blob_names():
-                _fetch_blob(layout, name, opened.stored.blob)
+            fetch_blobs(layout, opened.stored)
     finally:
         history.close()
+
+
+def fetch_blobs(layout: Layout, stored: "StoredSession") -> None:
+    """Fetch the blobs that the folder of a session lacks; the caller holds its lock."""
+    for name in stored.blob_names():
+        _fetch_blob(layout, name, stored.blob)
 
 
 def _fetch_blob(layout: Layout, name: str, read: Callable[[str], bytes | None]) -> None:

@@ -6,7 +6,7 @@ erasure has rewritten the logs since, the read fails instead of mixing both.
 
 # ruff: noqa: S608 — the parts of statements are constants
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 from zlib import crc32
@@ -146,17 +146,32 @@ class SessionRows:
 
         Raises Overtaken, and changes nothing, if the session is not as `known` any more.
         """
-        ends = tuple(Mark(len(data), crc32(data)) for data in new.logs)
 
-        def work(transaction: Transaction) -> tuple[str, ...]:
-            transaction.execute(_LOCK, self._own)  # appends wait, and find another generation then
-            transaction.execute("SELECT FROM sessions WHERE tenant = %s AND number = %s FOR UPDATE", self._own)
-            found = self._known(transaction)
-            tables = tuple(name for (name,) in transaction.rows(_TABLES, (*self._own, *self._own)))
-            if transaction.attempt and (found.generation, found.ends) == (known.generation + 1, ends):
-                return tables  # an earlier attempt was committed
+        def same(found: Known) -> NewRows:
             if found != known:
                 raise self._rewritten("erase")
+            return new
+
+        return self.rewrite(same) or ()
+
+    def rewrite(self, make: Callable[[Known], NewRows | None]) -> tuple[str, ...] | None:
+        """Put logs in the place of the old ones that are made while every append waits; None: nothing is changed.
+
+        `make` is called within the transaction. It must not wait for a lock of which the holder may be appending.
+        """
+        attempts: list[tuple[int, tuple[Mark, ...]]] = []
+
+        def work(transaction: Transaction) -> tuple[str, ...] | None:
+            transaction.execute(_LOCK, self._own)  # appends wait, and find another generation then
+            transaction.execute("SELECT FROM sessions WHERE tenant = %s AND number = %s FOR UPDATE", self._own)
+            known = self._known(transaction)
+            tables = tuple(name for (name,) in transaction.rows(_TABLES, (*self._own, *self._own)))
+            if transaction.attempt and (known.generation, known.ends) in attempts:
+                return tables  # an earlier attempt was committed
+            new = make(known)
+            if new is None:
+                return None
+            attempts.append((known.generation + 1, tuple(Mark(len(data), crc32(data)) for data in new.logs)))
             transaction.execute(f"DELETE FROM session_lines {_OWN}".encode(), self._own)
             gone = (*self._own, list(new.removed))
             transaction.execute(f"DELETE FROM session_blobs {_OWN} AND name = ANY(%s)".encode(), gone)
