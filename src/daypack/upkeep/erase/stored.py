@@ -2,7 +2,8 @@
 
 The replacement is one transaction of daypack_eraser. It takes the lock that appends take, and is refused if anything
 was stored since the folder was read: then that is read, and everything made again, while the appends wait. So an
-erasure ends under any load. The generation grows with it, so the folder of every worker is dropped when it is used next.
+erasure ends under any load. The generation grows with it, so the folder of every worker is dropped when it is used
+next.
 """
 
 import os

@@ -77,10 +77,14 @@ def plan(history: History, policy: Policy, now: float, *, children: bool = False
     return Planner(history, policy, now, children=children).decide()
 
 
+_MOST_READS = 5  # of a cache, to which erasures go on meanwhile
+
+
 class Planner:
     """Decides file by file; a second `decide` reads only the log lines appended since the first."""
 
     def __init__(self, history: History, policy: Policy, now: float, *, children: bool) -> None:
+        self._history = history
         self._layout = history.layout
         self._blobs = history.blobs
         self._policy = policy
@@ -92,7 +96,20 @@ class Planner:
         self._missing: list[Missing] = []
 
     def decide(self) -> Plan:
-        """Return the plan for the files and logs as they are now."""
+        """Return the plan for the files and logs as they are now.
+
+        In a cache a file may be missing because an erasure has replaced the logs that refer to it: they are read again.
+        """
+        planned = self._decide()
+        for _ in range(_MOST_READS if self._history.is_cache else 0):
+            if not planned.missing:
+                break
+            self._history.refresh()
+            self.reachability = Reachability(self._history)
+            planned = self._decide()
+        return planned
+
+    def _decide(self) -> Plan:
         self._removals, self._retained, self._missing = [], [], []
         self.reachability.catch_up()
         references = self.reachability.references()

@@ -49,21 +49,26 @@ def size_of(path: str) -> int:
 
 
 def files_in(folder: str) -> dict[str, os.stat_result]:
-    """Return everything below a folder except folders: relative path -> stat. Fails if any part is unreadable."""
+    """Return everything below a folder except folders: relative path -> stat. Fails if any part is unreadable.
+
+    What vanishes meanwhile is left out.
+    """
     files: dict[str, os.stat_result] = {}
     try:
         for place, folders, names in os.walk(folder, onerror=_raise):
             links = (name for name in folders if os.path.islink(os.path.join(place, name)))
             for name in (*names, *links):
                 path = os.path.join(place, name)
-                files[os.path.relpath(path, folder)] = os.lstat(path)
+                with suppress(FileNotFoundError):
+                    files[os.path.relpath(path, folder)] = os.lstat(path)
     except OSError as error:
         raise atomic.refusal(folder, error, "read") from error
     return files
 
 
 def _raise(error: OSError) -> None:
-    raise error
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def temporary_files(folder: str, context: str) -> Iterator[tuple[str, os.stat_result]]:
