@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import Command
+from postgres_server import needs_postgres
 from upkeep.erase.secrets import SECRET, holding, leaky, place
 
 import daypack
@@ -197,3 +198,16 @@ def test_turns_that_showed_what_was_erased_are_marked_and_not_recommended(comman
     assert "pin:rules" in command("explain", "talk").stdout
     refused = command("replay", "talk", erased)
     assert "`daypack log talk --events`" in refused.stderr
+
+
+@needs_postgres
+def test_the_caches_of_other_machines_are_named_with_the_command_that_empties_them(
+    home: str, command: Command, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAYPACK_STORE_URL", database_url)
+    leaky(home).close()
+    for words in ((), ("--apply",)):
+        done = command("erase", "work", "--literal", SECRET, *words)
+        assert done.returncode == 0, done.stderr
+        assert "caches on other machines keep it until the session is next used there" in done.stdout
+        assert "daypack gc --caches --older 0d --apply" in done.stdout

@@ -29,6 +29,7 @@ from daypack.upkeep.erase.scope import (
     bound_memories,
     check_names,
     files_holding,
+    other_caches,
     sessions_of,
 )
 from daypack.upkeep.erase.session_rewrite import SessionPlan, SessionRewrite
@@ -104,6 +105,7 @@ class Erasure:
         reached = frozenset((*memory, os.path.dirname(self.home.find_index), *index_paths(self.home), *folders))
         elsewhere = (
             *self._remote,
+            *(other_caches(self.home) if sessions else ()),
             *self._other_memories(memories),
             *files_holding(self.home, self.target.spellings, reached),
             *(holding.found for holding in self.backups),

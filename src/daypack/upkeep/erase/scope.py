@@ -26,6 +26,10 @@ _CHUNK = 16 << 20
 _MOST_SPELLED = 1 << 12  # bytes of a spelling that may cross the border of two chunks
 _OUTSIDE = "outside the scope"
 _CACHE = "a cache of a database: `daypack gc --caches --apply` removes it"
+_OTHER_CACHES = (
+    "caches on other machines keep it until the session is next used there;"
+    " `daypack gc --caches --older 0d --apply` there empties them now"
+)
 _STAYS = "only in times, numbers, ids or settings, which stay as they are"
 _SKIPPED = ("model",)  # downloaded files
 
@@ -42,7 +46,7 @@ class Elsewhere(Struct, frozen=True):
 
     path: str
     reason: str
-    is_remote: bool = False  # a memory on a server: whether it holds it is unknown
+    is_remote: bool = False  # a memory on a server, or caches of other machines: whether they hold it is unknown
     is_backup: bool = False
     is_certain: bool = False  # of a backup: it was searched
     is_memory: bool = False  # of this home
@@ -95,6 +99,11 @@ def bound_memories(places: Iterable[Place]) -> tuple[frozenset[str], tuple[Elsew
         elif binding:
             here.add(binding.memory_id)
     return frozenset(here), tuple(sorted(remote, key=lambda found: found.path))
+
+
+def other_caches(home: Home) -> tuple[Elsewhere, ...]:
+    """Return the caches that other machines have of the sessions of a database, which an erasure does not reach."""
+    return () if home.database is None else (Elsewhere(home.database.place, _OTHER_CACHES, is_remote=True),)
 
 
 def check_names(places: Iterable[Place], spellings: Spellings | Copies) -> None:
