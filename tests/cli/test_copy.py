@@ -39,7 +39,7 @@ def test_json_has_the_digests_of_both_logs(home: str, bare_command: Command, dat
     assert session["session"] == "talk"
 
 
-def test_a_conflict_is_named_and_nothing_is_copied(
+def test_a_conflict_is_named_once_and_everything_else_is_copied(
     home: str, tmp_path: os.PathLike[str], bare_command: Command, database_url: str
 ) -> None:
     talk(home)
@@ -49,9 +49,19 @@ def test_a_conflict_is_named_and_nothing_is_copied(
     planned = bare_command("copy", other, database_url)
     assert planned.returncode == 1
     assert "conflict" in planned.stdout
-    refused = bare_command("copy", other, database_url, "--apply")
-    assert refused.returncode == 2
-    assert "default/talk" in refused.stderr
+    assert planned.stdout.count("talk") == 1
+    with daypack.open_session("walk", home=other, workspace="") as session:
+        session.append("user", "Hello.")
+    partial = bare_command("copy", other, database_url, "--apply")
+    assert partial.returncode == 1
+    assert "copied and compared: 1 session" in partial.stdout
+    assert partial.stdout.count("default/talk") == 1
+    assert "gc SESSION --archive" in partial.stderr
+    with daypack.open_session("walk", home=home, store=database_url, create=False) as session:
+        assert [message.text for message in session.messages()] == ["Hello."]
+    again = bare_command("copy", other, database_url, "--apply", "--json")
+    assert again.returncode == 1
+    assert len(json.loads(again.stdout)["applied"]["conflicts"]) == 1
 
 
 def test_arguments_that_do_not_fit_are_refused(home: str, bare_command: Command) -> None:

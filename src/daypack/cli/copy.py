@@ -1,7 +1,8 @@
 """Copy your sessions and memories from a home to a database, or back, and compare every byte.
 
 SRC and DST are each the root folder of a home or postgresql://USER@HOST/NAME. Without --apply only the plan is shown.
-Nothing is overwritten, the source is only read, and an interrupted copy continues when the command is run again.
+Nothing is overwritten, the source is only read, and an interrupted copy continues when the command is run again. What
+the target has of another origin is a conflict: it is listed, and everything else is copied.
 """
 
 import argparse
@@ -14,6 +15,10 @@ from daypack.upkeep.copy.apply import Copied, apply
 from daypack.upkeep.copy.plan import Plan, Request, is_address, plan
 
 _MOST_LINES = 20
+_WAY_OUT = (
+    "what conflicts is not copied, and not overwritten; archive or delete it at one side"
+    " (`daypack gc SESSION --archive`), then copy again"
+)
 _WORDS = {
     "new": "new",
     "continued": "continues",
@@ -62,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
             print(json_text({"plan": copied.plan, "applied": copied}))
         else:
             _print_copied(copied)
-        return 0
+        return EXIT_FAILED if copied.conflicts else 0
     planned = plan(request, progress.show)
     progress.clear()
     if args.json:
@@ -122,10 +127,9 @@ def _print_plan(planned: Plan, args: argparse.Namespace) -> None:
     copied = [found for found in planned.sessions if found.is_copied]
     memories = [found for found in planned.memories if found.is_copied]
     if planned.conflicts:
-        print(f"plan {planned.id}: refused, {counted(len(planned.conflicts), 'conflict')}; nothing is overwritten")
-        return
+        print_note(_WAY_OUT)
     if planned.is_empty:
-        print("the target has everything; nothing to copy")
+        print(f"the target has everything{' else' if planned.conflicts else ''}; nothing to copy")
         return
     size = sum(found.bytes for found in copied)
     total = f"{counted(len(copied), 'session')}, {size:,} bytes, {counted(len(memories), 'memory', 'memories')}"
@@ -149,7 +153,8 @@ def _print_left_out(planned: Plan) -> None:
 
 def _print_copied(copied: Copied) -> None:
     if not copied.sessions and not copied.memories:
-        print("the target has everything; nothing was copied")
+        print(f"the target has everything{' else' if copied.conflicts else ''}; nothing was copied")
+        _print_conflicts(copied)
         return
     size = sum(session.bytes for session in copied.sessions)
     memories = counted(len(copied.memories), "memory", "memories")
@@ -160,3 +165,13 @@ def _print_copied(copied: Copied) -> None:
         print_note(f"{name} got {session.grew:,} bytes meanwhile, which are not in the copy: run it again")
     _print_left_out(copied.plan)
     print_note(f"the source is as it was; the copy is at {safe_line(copied.plan.target)}")
+    _print_conflicts(copied)
+
+
+def _print_conflicts(copied: Copied) -> None:
+    for problem in copied.conflicts[:_MOST_LINES]:
+        print(f"{colour('conflict', 'red')}    {safe_line(problem)}")
+    if len(copied.conflicts) > _MOST_LINES:
+        print(f"… and {len(copied.conflicts) - _MOST_LINES:,} more; --json lists all")
+    if copied.conflicts:
+        print_note(f"{counted(len(copied.conflicts), 'conflict')} not copied: {_WAY_OUT}")

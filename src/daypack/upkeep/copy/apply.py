@@ -9,9 +9,8 @@ from msgspec import Struct
 from daypack.errors import BadInput
 from daypack.upkeep.copy.memories import CopiedMemory, copy_memory, copy_profile
 from daypack.upkeep.copy.plan import Plan, Progress, Request, open_memories, plan, sides_of
-from daypack.upkeep.copy.sessions import CopiedSession, conflict, copy_session
-
-_MOST_NAMED = 5
+from daypack.upkeep.copy.port import Side
+from daypack.upkeep.copy.sessions import CopiedSession, PlannedSession, SessionConflict, copy_session
 
 
 class Copied(Struct, frozen=True):
@@ -20,6 +19,7 @@ class Copied(Struct, frozen=True):
     plan: Plan
     sessions: tuple[CopiedSession, ...]
     memories: tuple[CopiedMemory, ...]
+    conflicts: tuple[str, ...] = ()  # what the target has with other bytes, and keeps
 
     @property
     def grew(self) -> tuple[CopiedSession, ...]:
@@ -28,24 +28,30 @@ class Copied(Struct, frozen=True):
 
 
 def apply(request: Request, plan_id: str | None = None, progress: Progress | None = None) -> Copied:
-    """Copy what the target lacks; with the id of a plan, only if exactly that would happen."""
+    """Copy what the target lacks, except for conflicts; with the id of a plan, only if exactly that would happen."""
     planned = plan(request)
     if plan_id is not None and planned.id != plan_id:
         hint = "look at the new plan (without --apply), then apply that"
         problem = f"the plan has changed: {planned.id}, not {plan_id}"
         raise BadInput(problem, operation="copy", place=planned.target, hint=hint)
-    if planned.conflicts:
-        more = f"; and {len(planned.conflicts) - _MOST_NAMED:,} more" if len(planned.conflicts) > _MOST_NAMED else ""
-        raise conflict("; ".join(planned.conflicts[:_MOST_NAMED]) + more, planned.target)
     source, target = sides_of(request)
     sessions: list[CopiedSession] = []
+    conflicts = list(planned.conflicts)
     for at, session in enumerate(planned.sessions, 1):
-        if session.is_copied and (copied := copy_session(source, target, session)):
-            sessions.append(copied)
+        sessions += _copy(source, target, session, conflicts)
         if progress is not None:
             progress(at)
     memories = _copy_memories(request, planned) if planned.memories else ()
-    return Copied(planned, tuple(sessions), memories)
+    return Copied(planned, tuple(sessions), memories, tuple(conflicts))
+
+
+def _copy(source: Side, target: Side, planned: PlannedSession, conflicts: list[str]) -> list[CopiedSession]:
+    try:
+        copied = copy_session(source, target, planned) if planned.is_copied else None
+    except SessionConflict as error:  # since the plan was made
+        conflicts.append(error.problem)
+        return []
+    return [copied] if copied else []
 
 
 def _copy_memories(request: Request, planned: Plan) -> tuple[CopiedMemory, ...]:

@@ -80,7 +80,7 @@ def plan_session(source: Side, target: Side, agent: str, name: str) -> PlannedSe
         there = theirs.measure()
         problem = _difference(ours, extent, theirs, there)
         if problem:
-            return PlannedSession(agent, name, "conflict", problem=f"{theirs.place}: {problem}")
+            return PlannedSession(agent, name, "conflict", problem=problem)
         missing = set(names) - set(theirs.blob_names())
         behind = [max(0, end - size) for end, size in zip(extent.ends, there.sizes, strict=True)]
         ahead = any(size > end for end, size in zip(extent.ends, there.sizes, strict=True))
@@ -142,7 +142,7 @@ def copy_session(source: Side, target: Side, planned: PlannedSession) -> CopiedS
         opened.enter_context(closing(theirs))
         there = theirs.measure()
         if problem := _difference(ours, extent, theirs, there):
-            raise conflict(f"{planned.name} at {theirs.place}: {problem}", target.place)
+            raise _conflict(f"{planned.name}: {problem}", target.place)
         if there.files.meta != extent.files.meta:
             theirs.put_settings(extent.files)
         blobs = ours.blob_names()  # after the measure: all that its lines refer to
@@ -154,10 +154,13 @@ def copy_session(source: Side, target: Side, planned: PlannedSession) -> CopiedS
         return copied
 
 
-def conflict(problem: str, place: str) -> BadInput:
-    """Return the error for a target that has another session of the same name."""
-    hint = "nothing of it was changed; delete or rename it there, or leave it out with --session"
-    return BadInput(problem, operation=_OPERATION, place=place, hint=hint)
+class SessionConflict(BadInput):
+    """The target has another session of the same name."""
+
+
+def _conflict(problem: str, place: str) -> SessionConflict:
+    hint = "nothing of it was changed; delete or archive it there, then copy again"
+    return SessionConflict(problem, operation=_OPERATION, place=place, hint=hint)
 
 
 def _copy_blobs(ours: SessionSide, theirs: SessionSide, names: list[str]) -> None:
