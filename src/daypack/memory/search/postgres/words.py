@@ -54,6 +54,7 @@ class WordPlace:
         self._memory_id = memory_id
         self._kind = kind
         self._user = user
+        # Taken by a thread that has its connection: one that has a connection may wait for it, as searches do.
         self._threads = ThreadLock()
         self._waiting = _Waiting()
         self._identity = State().identity  # as it was read last
@@ -66,15 +67,20 @@ class WordPlace:
 
     def _read(self, operation: str, work: Callable[[IndexTables], Answer]) -> Answer:
         def read(transaction: Transaction) -> Answer:
-            return work(self._tables(transaction, read_state(transaction.row(_READ, (self._kind, self._memory_id)))))
+            with self._threads:
+                row = transaction.row(_READ, (self._kind, self._memory_id))
+                return work(self._tables(transaction, read_state(row)))
 
-        with self._threads:
-            return self._database.run(operation, read, Scope(self._user, reading=True, snapshot=True))
+        return self._database.run(operation, read, Scope(self._user, reading=True, snapshot=True))
 
     def _write(self, operation: str, work: Callable[[IndexTables], Answer]) -> Answer | None:
         begun = False
 
         def write(transaction: Transaction) -> Answer | None:
+            with self._threads:
+                return locked(transaction)
+
+        def locked(transaction: Transaction) -> Answer | None:
             nonlocal begun
             known = self._identity[0]
             state, created = self.lock(transaction, operation)
@@ -86,8 +92,7 @@ class WordPlace:
             begun = True
             return work(tables)
 
-        with self._threads:
-            return self._database.run(operation, write, Scope(self._user))
+        return self._database.run(operation, write, Scope(self._user))
 
     def lock(self, transaction: Transaction, operation: str) -> tuple[State, bool]:
         """Lock the index; return its state, and True if there was none."""
