@@ -13,12 +13,12 @@ from history.postgres.workers import Workers, check_same, replay_all, texts
 
 from daypack.session import Session
 
-_DELETIONS: dict[str, Callable[[Path], None]] = {
+_DELETIONS: dict[str, Callable[[Path], object]] = {
     "the folder": shutil.rmtree,
     "context/": lambda folder: shutil.rmtree(folder / "context"),
     "messages.jsonl": lambda folder: (folder / "messages.jsonl").unlink(),
     "events.jsonl": lambda folder: (folder / "events.jsonl").unlink(),
-    "both logs": lambda folder: [(folder / f"{log}.jsonl").unlink() for log in ("messages", "events")] and None,
+    "both logs": lambda folder: [(folder / f"{log}.jsonl").unlink() for log in ("messages", "events")],
     "stored.json": lambda folder: (folder / "stored.json").unlink(),
     "meta.json": lambda folder: (folder / "meta.json").unlink(),
     "the caches of all databases": lambda folder: shutil.rmtree(folder.parents[4]),

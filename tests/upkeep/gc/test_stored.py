@@ -16,6 +16,7 @@ from daypack.upkeep.erase.plan import Request
 from daypack.upkeep.gc.apply import apply
 from daypack.upkeep.gc.plan import plan
 from daypack.upkeep.gc.policy import read_policy
+from daypack.upkeep.gc.session_files import size_of
 
 pytestmark = needs_postgres
 
@@ -42,7 +43,7 @@ def test_caches_that_vanish_while_they_are_listed_or_removed_are_no_errors(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = find_home(root)
-    real = caches.size_of
+    real = size_of
 
     def vanishing(path: str) -> int:
         size = real(path)
