@@ -241,7 +241,7 @@ def test_a_deadline_that_has_passed_is_recorded_and_replayed(home: str) -> None:
     ticking = iter(range(1000))
     session.turns.inputs.timer = lambda: 10.0 * next(ticking)
     turn = session.prepare(budget={"tokens": 900, "ms": 5000})
-    assert {one.id: one.severity for one in turn.missing} == {"excerpts": "info", "memory": "info"}
+    assert {one.id: one.severity for one in turn.missing} == {"excerpts": "info", "memory:answer": "info"}
     assert lost(turn, "excerpts").requested.startswith("messages:1-")
     assert not excerpts_in(turn)
     session.turns.inputs.timer = clock

@@ -18,6 +18,7 @@ from daypack.turn.conformance.rules.rulebook import RULES
 from daypack.turn.evidence.export import SCOPES, encode, export
 from daypack.turn.ledger import IMPORTED
 from daypack.turn.survey.imported_envelopes import keep_envelope, read_envelope
+from daypack.turn.survey.memory import ANSWER, MEMORY
 from daypack.types.context import ContextEnvelope
 from daypack.types.kinds import TARGETS
 from daypack.types.memory import Remembered
@@ -100,6 +101,19 @@ def test_turns_with_tools_limits_and_recorded_events_conform(home: str) -> None:
         assert broken(report(export(session.turns, "turn", event=turn.event_id))) == []
         session.accept(f"Answer {number}. " + "word " * 150)
         session.append("user", f"Question {number}. " + "word " * 150)
+
+
+def test_a_turn_whose_memory_stops_answering_conforms(home: str) -> None:
+    session = eventful(home)
+    session.prepare(budget=4000)
+    session.memory = FakeMemory(error=OSError("no route"))
+    session.accept("Yes.")
+    session.append("user", "And the glacier?")
+    turn = session.prepare(budget=4000)
+    assert MEMORY in {item.item_id for item in turn.envelope.surfaces[0].items}  # the document of the epoch
+    assert ANSWER in {gap.id for gap in turn.missing}
+    assert broken(report(turn.envelope)) == []
+    assert broken(report(session.replay(turn.event_id or "").envelope)) == []
 
 
 def test_the_event_of_a_surface_counts_the_items_it_holds(home: str) -> None:

@@ -32,6 +32,7 @@ from daypack.memory.remote import RETRY
 from daypack.session import Session
 from daypack.turn import memory_binding
 from daypack.turn.memory_binding import Binding, write_binding
+from daypack.turn.survey.memory import ANSWER
 from daypack.turn.turn import Turn
 from daypack.types.deadline import Deadline
 from daypack.types.history import Message
@@ -93,7 +94,7 @@ def test_a_turn_ends_while_its_memory_server_still_holds_the_connection(home: st
         session = bound(home, server.url)
         turn = session.prepare(budget=SHORT)
         assert server.holds()
-        assert lost(turn, "memory").question == (
+        assert lost(turn, ANSWER).question == (
             f"What is in memory {MEMORY} at {server.url}? It did not answer in the 60 ms it had."
         )
         assert replayed(session, turn)
@@ -102,7 +103,7 @@ def test_a_turn_ends_while_its_memory_server_still_holds_the_connection(home: st
 def test_without_a_limit_of_its_own_a_turn_gives_a_server_what_the_settings_say(home: str) -> None:
     with StubbornServer(never_answers) as server:
         session = bound(home, server.url, memory_ms=70)
-        assert "in the 70 ms it had" in lost(session.prepare(budget=8000), "memory").question
+        assert "in the 70 ms it had" in lost(session.prepare(budget=8000), ANSWER).question
         assert server.holds()
 
 
@@ -173,16 +174,16 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_a_dead_server_is_waited_for_once_in_a_loop_on_one_message(home: str, waits: list[float]) -> None:
     with StubbornServer(never_answers) as server:
         session = bound(home, server.url)
-        assert "60 ms" in lost(session.prepare(budget=SHORT), "memory").question
+        assert "60 ms" in lost(session.prepare(budget=SHORT), ANSWER).question
         for number in range(12):
             call(session, number)
             turn = session.prepare(budget=SHORT)
-            assert "has not answered the request of an earlier call" in lost(turn, "memory").question
+            assert "has not answered the request of an earlier call" in lost(turn, ANSWER).question
         assert len(server.requests) == 1
         assert 0 < waits[0] <= 0.06
         assert waits[1:] == [0.0] * 12
         session.append("user", "And now?")
-        assert "60 ms" in lost(session.prepare(budget=SHORT), "memory").question
+        assert "60 ms" in lost(session.prepare(budget=SHORT), ANSWER).question
         assert waits[-1] > 0, "another message asks again"
 
 
@@ -191,11 +192,11 @@ def test_a_failure_is_remembered_for_a_while_and_the_record_says_so(home: str, w
     with StubbornServer(BROKEN["closes"]) as server:
         session = bound(home, server.url)
         session.turns.inputs.timer = lambda: now[0]
-        first = lost(session.prepare(budget=LONG), "memory").question
+        first = lost(session.prepare(budget=LONG), ANSWER).question
         assert server.url in first
         asked = len(server.requests)
         call(session, 1)
-        again = lost(session.prepare(budget=LONG), "memory").question
+        again = lost(session.prepare(budget=LONG), ANSWER).question
         assert "not asked again for this message within 15 s" in again
         assert len(server.requests) == asked
         now[0] = 16.0
@@ -235,7 +236,7 @@ def test_a_late_document_is_used_for_another_message_but_its_entries_are_not(hom
         server.behaviour = never_answers
         session.append("user", "And what of the boat?")
         turn = session.prepare(budget=SHORT)
-        assert "60 ms" in lost(turn, "memory").question
+        assert "60 ms" in lost(turn, ANSWER).question
         assert has_document(turn)
         assert "moved to 17 Aug" not in sent(turn)
         assert replayed(session, turn)
@@ -249,7 +250,7 @@ def test_a_server_that_stops_answering_takes_no_document_away(home: str) -> None
     session = stage(home)  # another process knows the document from the epoch alone
     session.append("user", "And now?")
     turn = session.prepare(budget=LONG)
-    assert "Connection refused" in lost(turn, "memory").question
+    assert "Connection refused" in lost(turn, ANSWER).question
     assert has_document(turn)
     assert turn.new_epoch == ""
     assert turn.omitted == ()
@@ -267,7 +268,7 @@ def test_a_memory_of_the_caller_that_hangs_does_not_hold_a_turn_with_a_limit(hom
     session.append("user", "Who owns the boat?")
     session.memory = Hanging()
     turn = session.prepare(budget=SHORT)
-    assert "60 ms" in lost(turn, "memory").question
+    assert "60 ms" in lost(turn, ANSWER).question
     assert not release.is_set()
     release.set()
     until_idle()
@@ -296,7 +297,7 @@ print(turn.missing[0].id)
     with StubbornServer(never_answers) as server:
         bound(home, server.url).close()
         ran = subprocess.run([sys.executable, "-c", code, home], capture_output=True, text=True, check=False)
-        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "memory\n", "")
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{ANSWER}\n", "")
         assert not server.released.is_set()
 
 
@@ -390,7 +391,7 @@ def test_slow_dead_and_lying_servers_cost_no_turn_and_change_no_replay(home: str
                 assert replayed(session, turn), name
                 told = {item.item_ref for item in turn.items} | {left.item for left in turn.omitted}
                 assert turn.missing or "memory" in told, name
-                assert all(server.url in gap.question for gap in turn.missing if gap.id == "memory"), name
+                assert all(server.url in gap.question for gap in turn.missing if gap.id == ANSWER), name
             server.released.set()
             until_idle()
             session.close()
@@ -402,6 +403,6 @@ def test_a_memory_that_is_gone_is_not_said_to_be_silent(home: str) -> None:
     session = stage(home, "work")
     write_binding(session.history, Binding(memory_id=MEMORY))
     session.append("user", "When is the launch?")
-    question = lost(session.prepare(budget=8000), "memory").question
+    question = lost(session.prepare(budget=8000), ANSWER).question
     assert "It cannot be used: " in question
     assert "did not answer" not in question

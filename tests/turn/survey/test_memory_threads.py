@@ -10,6 +10,7 @@ from turn.survey.test_memory import LONG, SHORT, bound, has_document, until_idle
 from daypack.memory import answers as answering
 from daypack.memory.answers import Answers, Question
 from daypack.turn.memory_binding import Binding, write_binding
+from daypack.turn.survey.memory import ANSWER
 from daypack.types.deadline import Deadline
 
 
@@ -26,7 +27,7 @@ def test_a_server_that_hangs_collects_no_threads(home: str) -> None:
         for number in range(6):
             session.append("user", f"Question {number}?")
             turn = session.prepare(budget={"tokens": 8000, "ms": 20})
-        assert "has not answered earlier requests" in lost(turn, "memory").question
+        assert "has not answered earlier requests" in lost(turn, ANSWER).question
         assert server.holds(2)
         assert len(server.requests) <= 2
 
@@ -37,7 +38,7 @@ def test_a_server_that_hangs_collects_no_threads_by_refreshing(home: str) -> Non
         for _ in range(6):
             session.refresh()
             turn = session.prepare(budget={"tokens": 8000, "ms": 20})
-            assert "It" in lost(turn, "memory").question
+            assert "It" in lost(turn, ANSWER).question
         assert server.holds(2)
         assert len(server.requests) <= 2
 
@@ -57,7 +58,7 @@ def test_threads_of_many_sessions_and_bindings_are_bounded_and_another_memory_is
         questions: list[str] = []
         for number in range(4):
             write_binding(session.history, Binding(memory_id=f"{number}" * 32, url=dead.url))
-            questions.append(lost(session.prepare(budget={"tokens": 8000, "ms": 20}), "memory").question)
+            questions.append(lost(session.prepare(budget={"tokens": 8000, "ms": 20}), ANSWER).question)
         assert "5 requests of this process to memories are not answered yet" in questions[-1]
         assert len(dead.requests) <= 5
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from daypack.memory.answers import Answer, Answers, Question, Reply
 
 MEMORY = "memory"  # the item of the context document
+ANSWER = f"{MEMORY}:answer"  # what is missing if a memory does not answer; the document of the epoch may still be there
 UNANSWERED = "unanswered"  # the memory of an epoch that began without knowing whether there is a document
 
 
@@ -90,7 +91,7 @@ class Asked:
             if problem:
                 question = f"What is in {self._name}? {problem}"
                 severity = "info" if self.reply.unasked else "medium"
-                yield Missing(id=MEMORY, question=question, severity=severity, requested="memory:document")
+                yield Missing(id=ANSWER, question=question, severity=severity, requested="memory:document")
 
 
 def ask_memory(memory: MemoryPort, answers: "Answers", question: "Question", deadline: Deadline) -> Asked:
