@@ -66,8 +66,8 @@ class Lock:
     """A reentrant lock for `with`.
 
     The file is reopened if the path names another file (the log was replaced), and after a fork, because a child would
-    share its parent's lock. In a folder that is `remade` a missing file is created: whoever removes the folder under
-    this lock, and whoever takes it afterwards, compare inodes, so they never hold it both.
+    share its parent's lock. In a folder that is `remade` a missing file is created. The inode is compared each time the
+    lock is taken, so a process that removes the folder under the lock excludes those that take it afterwards.
     """
 
     def __init__(self, path: str, *, flock: bool = True) -> None:

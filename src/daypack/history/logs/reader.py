@@ -56,10 +56,6 @@ class _Unfaithful(Exception):
     """A line is damaged here that may be whole where the log comes from."""
 
 
-class _Missing(Exception):
-    """The log was deleted, and can be made again."""
-
-
 class _Unsettled(Exception):
     """The log is being rewritten together with other files, which must be completed first."""
 
@@ -76,7 +72,7 @@ class _Reading:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._threads.__exit__()
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             raise refusal(self._path, error, "read") from error
 
 
@@ -258,9 +254,9 @@ class Reader(Generic[Record]):
             except _Unsettled:  # out of `_reading`: a thread that holds the session's lock may wait for it
                 with self._lock:
                     continue  # taking the lock completes it
-            except _Missing as missing:
+            except FileNotFoundError as error:
                 if self.remake is None or os.path.islink(self.path):
-                    raise refusal(self.path, FileNotFoundError(), "read") from missing
+                    raise refusal(self.path, error, "read") from error
                 self.remake()
             except _Unfaithful:
                 restore, self.restore = self.restore, None
@@ -285,13 +281,8 @@ class Reader(Generic[Record]):
 
     def _cover(self) -> int:
         """Extend the slots to the last terminated line and return their number."""
-        try:
-            if self._fd < 0 or (not self._watch.unchanged() and os.stat(self.path).st_ino != self._inode):
-                self._open()
-        except FileNotFoundError:
-            if self.remake is None:
-                raise
-            raise _Missing from None
+        if self._fd < 0 or (not self._watch.unchanged() and os.stat(self.path).st_ino != self._inode):
+            self._open()
         count = self._offsets.refresh()
         # Read the size after the slots: writers add the line first, so no slot points past the end.
         self._size = os.lseek(self._fd, 0, os.SEEK_END)

@@ -77,7 +77,7 @@ class StoredErasure:
             return _new_rows(rewrite, known, tombstone)
 
         with closing(history), history.lock:
-            fetch_blobs(self._layout, opened.stored)  # while nobody waits
+            fetch_blobs(self._layout, opened.stored)  # before appends have to wait
             tables = rows.rewrite(make)
         if tables is None:
             return None

@@ -77,7 +77,7 @@ def plan(history: History, policy: Policy, now: float, *, children: bool = False
     return Planner(history, policy, now, children=children).decide()
 
 
-_MOST_READS = 5  # of a cache, to which erasures go on meanwhile
+_MOST_READS = 5  # of a cache, while erasures change its session
 
 
 class Planner:
