@@ -281,7 +281,8 @@ class Reader(Generic[Record]):
 
     def _cover(self) -> int:
         """Extend the slots to the last terminated line and return their number."""
-        if self._fd < 0 or (not self._watch.unchanged() and os.stat(self.path).st_ino != self._inode):
+        # The folder of a cache may be deleted, and is then unchanged.
+        if self._fd < 0 or ((self.remake or not self._watch.unchanged()) and os.stat(self.path).st_ino != self._inode):
             self._open()
         count = self._offsets.refresh()
         # Read the size after the slots: writers add the line first, so no slot points past the end.

@@ -9,6 +9,7 @@ What other workers recorded about pins, children, the budget and the state becom
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -43,6 +44,7 @@ _TURN = "context.turn"
 _TEXTS = {"context.budget": "budget", "gc.policy": "gc_policy"}  # files that have the text of their newest event
 _FOLLOWED = tuple(f'"{kind}"'.encode() for kind in (*_PINS, _STATE, _CHILD, _TURN, *_TEXTS))
 _MOST_DELETIONS = 100  # of a folder, while it is filled
+_STUCK_SECONDS = 10.0  # without a line more than before
 _UNKNOWN = -1  # of meta.json: it is fetched
 Captured = Callable[[Mapping[str, Any]], bytes]
 
@@ -150,7 +152,15 @@ class Cache:
                 self.fill()
 
     def _catch_up(self) -> None:
+        furthest, until = -1, 0.0
         while not self._is_current(fetched := self._fetch()):
+            reached = sum(mark.end for mark in self._marks())
+            if reached > furthest:
+                furthest, until = reached, time.monotonic() + _STUCK_SECONDS
+            elif time.monotonic() > until:
+                hint = "it is deleted or filled by another process at the same time; call again"
+                problem = "the folder changes while it is filled"
+                raise StorageFailed(problem, operation="cache session", place=self._layout.folder, hint=hint)
             self._apply(fetched)
         self._ahead.compare()
 
@@ -267,6 +277,7 @@ class Cache:
 
     def _write(self, log: Log[Any], data: bytes) -> None:
         """Add fetched lines to a log of the folder, and to its sidecar."""
+        log.writer.follow_path()  # readers do: lines in a deleted file would be fetched again and again
         fd = log.begin().fd
         try:
             jsonl.write_all(fd, data)
