@@ -4,20 +4,15 @@ Everything that was acknowledged is stored, once, where it was said to be; what 
 not at all. All caches end with the same bytes, and every turn replays in a cache that begins empty.
 """
 
-import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import postgres_server
-import psycopg
 from campaigns import Campaign
 from history.postgres.appending_worker import SHARED, text_of
 from history.postgres.workers import Workers, check_same, logs, replay_all
+from worker_processes import WorkerProcesses
 
 from tools.postgres import Server
 
@@ -25,96 +20,22 @@ pytestmark = postgres_server.needs_postgres
 WORKERS, APPENDS = 8, 300
 HOMES = ("a", "b", "c", "d", "e", "e", "f", "f")  # of the workers: some share one
 _SCRIPT = Path(__file__).with_name("appending_worker.py")
-_PATIENCE_SECONDS = 300
 
 
-class Processes:
-    """The workers, each with a file of what was acknowledged; one that was killed is started again."""
-
-    def __init__(self, folder: Path, url: str, appends: int, seed: int) -> None:
-        self.chance = random.Random(seed)
-        self.kills = 0
-        self._folder = folder
-        self._url = url
-        self._appends = appends
-        self._running = [self._start(number) for number in range(WORKERS)]
-
-    def _start(self, number: int) -> "subprocess.Popen[bytes]":
-        home = str(self._folder / HOMES[number])
-        arguments = [self._url, home, str(number), str(self._appends), str(self._folder / f"worker-{number}")]
-        return subprocess.Popen([sys.executable, _SCRIPT, *arguments], stderr=subprocess.PIPE)
-
-    def kill_one(self) -> None:
-        number = self.chance.randrange(WORKERS)
-        process = self._running[number]
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            self.kills += 1
-            self._running[number] = self._start(number)
-
-    def pause_one(self) -> None:
-        """Stop a worker until the next event."""
-        process = self.chance.choice(self._running)
-        if process.poll() is None:
-            process.send_signal(signal.SIGSTOP)
-
-    def continue_all(self) -> None:
-        for process in self._running:
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-
-    @property
-    def done(self) -> bool:
-        return all(process.poll() is not None for process in self._running)
-
-    def finish(self) -> None:
-        self.continue_all()
-        for process in self._running:
-            _, problem = process.communicate(timeout=_PATIENCE_SECONDS)
-            assert process.returncode == 0, problem.decode()[-2000:]
-
-    def stop(self) -> None:
-        for process in self._running:
-            process.kill()
-            process.communicate()
-
-    def acknowledged(self) -> dict[tuple[int, int], tuple[str, int]]:
-        """The session and the seq of every acknowledged message, by worker and number."""
-        found: dict[tuple[int, int], tuple[str, int]] = {}
-        for worker in range(WORKERS):
-            for line in (self._folder / f"worker-{worker}").read_text().splitlines():
-                number, *place = line.split()
-                if len(place) == 2:
-                    found[worker, int(number)] = (place[0], int(place[1]))
-        return found
+def _acknowledged(folder: Path) -> dict[tuple[int, int], tuple[str, int]]:
+    """Return the session and the seq of every acknowledged message, by worker and number."""
+    found: dict[tuple[int, int], tuple[str, int]] = {}
+    for worker in range(WORKERS):
+        for line in (folder / f"worker-{worker}").read_text().splitlines():
+            number, *place = line.split()
+            if len(place) == 2:
+                found[worker, int(number)] = (place[0], int(place[1]))
+    return found
 
 
-def _run(processes: Processes, events: Sequence[Callable[[], object]], pause: float) -> None:
-    """Let things happen, one after the other, until the workers are done."""
-    try:
-        for event in events:
-            time.sleep(pause)
-            if processes.done:
-                break
-            processes.continue_all()
-            event()
-        processes.finish()
-    finally:
-        processes.stop()
-
-
-def _terminate(url: str, chance: random.Random) -> None:
-    """End a connection of a worker, as an administrator may."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        pids = connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'daypack'").fetchall()
-        if pids:
-            connection.execute("SELECT pg_terminate_backend(%s)", chance.choice(pids))
-
-
-def _check(processes: Processes, workers: Workers, appends: int) -> int:
+def _check(workers: Workers, appends: int) -> int:
     """Check all sessions in all caches; return how many turns they have."""
-    acknowledged = processes.acknowledged()
+    acknowledged = _acknowledged(workers.folder)
     stored = Counter[str]()
     places: dict[str, tuple[str, int]] = {}
     replayed = 0
@@ -145,14 +66,18 @@ def test_nothing_acknowledged_is_lost_doubled_or_moved_whatever_is_killed(tmp_pa
     with Server.start(tmp_path / "server") as server:
         workers = Workers(server.url(), tmp_path)
         workers.open("fresh", "shared-0").close()  # the schema
-        processes = Processes(tmp_path, server.url(), appends, campaign.seed)
+        arguments = [
+            [server.url(), str(tmp_path / home), str(number), str(appends), str(tmp_path / f"worker-{number}")]
+            for number, home in enumerate(HOMES)
+        ]
+        processes = WorkerProcesses(_SCRIPT, arguments, campaign.seed)
         events: list[Callable[[], object]] = []
         for _ in range(campaign.size("kills", 60, least=6)):
-            events += [processes.kill_one, lambda: _terminate(server.url(), processes.chance), processes.pause_one]
+            events += [processes.kill_one, lambda: processes.end_a_connection(server.url()), processes.pause_one]
         for _ in range(campaign.size("kills", 6, least=1)):
             events.insert(processes.chance.randrange(len(events)), server.restart)
-        _run(processes, events, 0.15)
-        assert _check(processes, workers, appends) > 0
+        processes.run(events, 0.15)
+        assert _check(workers, appends) > 0
         workers.close()
         assert logs(workers.open("fresh", "shared-0")) == logs(workers.open("later", "shared-0"))
         workers.close()

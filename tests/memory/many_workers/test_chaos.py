@@ -4,13 +4,8 @@ Everything that was acknowledged is stored, once, in the order of its number; wh
 or not at all.
 """
 
-import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import postgres_server
@@ -18,6 +13,7 @@ import psycopg
 import pytest
 from campaigns import Campaign
 from memory.store.stores import everything, make
+from worker_processes import WorkerProcesses
 
 from daypack.memory.store.postgres.store import PostgresStore
 from daypack.postgres.database import Database
@@ -26,56 +22,23 @@ from tools.postgres import Server
 pytestmark = postgres_server.needs_postgres
 WORKERS, ADDS, USERS = 16, 500, 50
 _SCRIPT = Path(__file__).with_name("adding_worker.py")
-_PATIENCE_SECONDS = 300
 
 
-class Workers:
-    """The processes, each with a file of what was acknowledged; one that was killed is started again."""
+def _start(folder: Path, url: str, campaign: Campaign) -> WorkerProcesses:
+    adds = campaign.size("concurrent writes", WORKERS * ADDS) // WORKERS
+    arguments = [[url, str(number), str(adds), str(folder / f"worker-{number}")] for number in range(WORKERS)]
+    return WorkerProcesses(_SCRIPT, arguments, campaign.seed)
 
-    def __init__(self, folder: Path, url: str, adds: int, seed: int) -> None:
-        self.folder = folder
-        self.chance = random.Random(seed)
-        self.kills = 0
-        self._url = url
-        self._adds = adds
-        self._running = [self._start(number) for number in range(WORKERS)]
 
-    def _start(self, number: int) -> "subprocess.Popen[bytes]":
-        arguments = [self._url, str(number), str(self._adds), str(self.folder / f"worker-{number}")]
-        return subprocess.Popen([sys.executable, _SCRIPT, *arguments], stderr=subprocess.PIPE)
-
-    def kill_one(self) -> None:
-        number = self.chance.randrange(WORKERS)
-        process = self._running[number]
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            self.kills += 1
-            self._running[number] = self._start(number)
-
-    @property
-    def done(self) -> bool:
-        return all(process.poll() is not None for process in self._running)
-
-    def finish(self) -> None:
-        for process in self._running:
-            _, problem = process.communicate(timeout=_PATIENCE_SECONDS)
-            assert process.returncode == 0, problem.decode()[-2000:]
-
-    def stop(self) -> None:
-        for process in self._running:
-            process.kill()
-            process.communicate()
-
-    def acknowledged(self) -> dict[tuple[int, int], int]:
-        """The seq of every acknowledged entry, by worker and number."""
-        found: dict[tuple[int, int], int] = {}
-        for worker in range(WORKERS):
-            for line in (self.folder / f"worker-{worker}").read_text().splitlines():
-                number, seq = line.split()
-                if seq != "tried":
-                    found[worker, int(number)] = int(seq)
-        return found
+def _acknowledged(folder: Path) -> dict[tuple[int, int], int]:
+    """Return the seq of every acknowledged entry, by worker and number."""
+    found: dict[tuple[int, int], int] = {}
+    for worker in range(WORKERS):
+        for line in (folder / f"worker-{worker}").read_text().splitlines():
+            number, seq = line.split()
+            if seq != "tried":
+                found[worker, int(number)] = int(seq)
+    return found
 
 
 @pytest.fixture
@@ -91,29 +54,8 @@ def _prepare(url: str, folder: Path) -> None:
     store.close()
 
 
-def _run(workers: Workers, events: Sequence[Callable[[], object]], pause: float) -> None:
-    """Let things happen, one after the other, until the workers are done."""
-    try:
-        for event in events:
-            time.sleep(pause)
-            if workers.done:
-                break
-            event()
-        workers.finish()
-    finally:
-        workers.stop()
-
-
-def _terminate(url: str, chance: random.Random) -> None:
-    """End a connection of a worker, as an administrator may."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        pids = connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'daypack'").fetchall()
-        if pids:
-            connection.execute("SELECT pg_terminate_backend(%s)", chance.choice(pids))
-
-
-def _check(workers: Workers, url: str, folder: Path) -> None:
-    acknowledged = workers.acknowledged()
+def _check(url: str, folder: Path) -> None:
+    acknowledged = _acknowledged(folder)
     assert len(acknowledged) > WORKERS
     store = PostgresStore(Database(url))
     stored = Counter[tuple[int, int]]()
@@ -135,27 +77,24 @@ def _check(workers: Workers, url: str, folder: Path) -> None:
 def test_nothing_acknowledged_is_lost_or_doubled_whatever_is_killed(
     server: Server, tmp_path: Path, campaign: Campaign
 ) -> None:
-    adds = campaign.size("concurrent writes", WORKERS * ADDS) // WORKERS
     _prepare(server.url(), tmp_path)
-    workers = Workers(tmp_path, server.url(), adds, campaign.seed)
+    workers = _start(tmp_path, server.url(), campaign)
     events: list[Callable[[], object]] = []
     for _ in range(campaign.size("kills", 60, least=6)):
-        events += [workers.kill_one, lambda: _terminate(server.url(), workers.chance)]
+        events += [workers.kill_one, lambda: workers.end_a_connection(server.url())]
     for _ in range(campaign.size("kills", 6, least=1)):
         events.insert(workers.chance.randrange(len(events)), server.restart)
-    _run(workers, events, 0.1)
-    _check(workers, server.url(), tmp_path)
+    workers.run(events, 0.1)
+    _check(server.url(), tmp_path)
 
 
 def test_nothing_acknowledged_is_lost_when_a_paused_replica_takes_over(tmp_path: Path, campaign: Campaign) -> None:
-    adds = campaign.size("concurrent writes", WORKERS * ADDS) // WORKERS
     with Server.start(tmp_path / "primary") as server, server.replica(tmp_path / "standby") as replica:
         _prepare(server.url(), tmp_path)
         with psycopg.connect(server.url(), autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             connection.execute("SELECT pg_reload_conf()")
-        both = _either(server.url(), replica.url())
-        workers = Workers(tmp_path, both, adds, campaign.seed)
+        workers = _start(tmp_path, _either(server.url(), replica.url()), campaign)
 
         def pause_replay(statement: str) -> Callable[[], object]:
             def run() -> None:
@@ -179,8 +118,8 @@ def test_nothing_acknowledged_is_lost_when_a_paused_replica_takes_over(tmp_path:
             fail_over,
             workers.kill_one,
         ]
-        _run(workers, events, 0.3)
-        _check(workers, replica.url(), tmp_path)
+        workers.run(events, 0.3)
+        _check(replica.url(), tmp_path)
 
 
 def _either(first: str, second: str) -> str:
