@@ -1,5 +1,6 @@
 """Calls of functions that are sent without a cursor, against a real server."""
 
+import signal
 from collections.abc import Iterator
 
 import postgres_server
@@ -84,6 +85,27 @@ def test_a_lost_connection_is_replaced_and_the_call_made_again(database: Databas
         assert database.call("test", Call(ECHO, ("a", b"b")), SCOPE) == "a1"
         end_it()
     assert database.call("test", Call(ECHO, ("a", b"b")), SCOPE) == "a1"
+
+
+def test_an_interrupted_call_leaves_no_connection_that_is_in_use(database: Database) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(3):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(KeyboardInterrupt):
+                database.call("test", Call("SELECT pg_sleep(1) || %s", ("a",)), SCOPE)
+            assert database.call("test", Call(ECHO, ("a", b"")), SCOPE) == "a0"
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("size", [10, 1 << 20, 20 << 20])
+def test_an_answer_of_many_bytes_to_as_many_arrives_whole(database: Database, size: int) -> None:
+    data = bytes(range(256)) * (size // 256) + b"x"
+    assert database.call("test", Call("SELECT encode(%b, 'hex')", (data,)), SCOPE) == data.hex()
 
 
 def test_a_call_with_lists_uses_a_cursor(database: Database) -> None:

@@ -22,6 +22,7 @@ from daypack.memory.store.port import NewDocument, NewEntry, NewMemory
 from daypack.memory.store.postgres.store import PostgresStore
 from daypack.postgres import database as module
 from daypack.postgres import silence
+from daypack.postgres.calls import Call
 from daypack.postgres.database import Database
 from daypack.postgres.outage import Outage
 from daypack.postgres.transaction import Scope
@@ -58,6 +59,14 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def _read(database: Database) -> None:
     database.run("read", lambda transaction: transaction.row("SELECT 1"), Scope("me", reading=True))
+
+
+def _call(database: Database) -> None:
+    database.call("append", Call("SELECT %s", ("x",)), Scope("me"))
+
+
+WAYS = pytest.mark.parametrize("use", [_read, _call], ids=["transaction", "call"])
+Use = Callable[[Database], None]
 
 
 class Clock:
@@ -232,17 +241,19 @@ def _backend(database: Database) -> int:
     return row[0]
 
 
+@WAYS
 @pytest.mark.usefixtures("impatient")
 def test_a_call_ends_though_a_process_of_a_killed_server_holds_its_connection(
-    own_server: Server, frozen: list[int]
+    own_server: Server, frozen: list[int], use: Use
 ) -> None:
     database = Database(own_server.url(), most=1, patience=0.5)
+    use(database)
     frozen.append(_backend(database))
     for pid in frozen:
         os.kill(pid, signal.SIGSTOP)
     own_server.kill(but=frozen)
-    with pytest.raises(StorageFailed, match="cannot be reached"):
-        _read(database)
+    with pytest.raises(StorageFailed, match=r"cannot be reached|not known whether it was stored"):
+        use(database)
     database.close()
 
 
@@ -267,17 +278,18 @@ def test_a_call_goes_on_elsewhere_when_its_server_has_vanished(
         database.close()
 
 
+@WAYS
 @pytest.mark.usefixtures("impatient")
 def test_a_call_ends_though_the_server_takes_connections_and_answers_nothing(
-    own_server: Server, frozen: list[int]
+    own_server: Server, frozen: list[int], use: Use
 ) -> None:
     database = Database(own_server.url(), most=1, patience=0.5)
-    _read(database)
+    use(database)
     frozen += [own_server.pid, *own_server.children()]
     for pid in frozen:
         os.kill(pid, signal.SIGSTOP)
-    with pytest.raises(StorageFailed, match="timeout"):
-        _read(database)
+    with pytest.raises(StorageFailed, match=r"timeout|not known whether it was stored"):
+        use(database)
     with pytest.raises(StorageFailed):
         database.check("check store")
     database.close()
@@ -293,6 +305,9 @@ def test_a_statement_that_takes_long_is_waited_for_as_long_as_the_server_is_ther
     answer = database.run("read", lambda at: at.row("SELECT pg_sleep(1), 7"), Scope(reading=True))
     assert answer == ("", 7)
     assert len(attempts) > 1  # it has looked
+    attempts.clear()
+    assert database.call("append", Call("SELECT pg_sleep(1) || %s", ("x",)), Scope("me")) == "x"
+    assert len(attempts) > 1
     database.close()
 
 
@@ -304,6 +319,9 @@ def test_a_check_does_not_wait_for_a_statement_that_takes_long(
     _read(database)
     with pytest.raises(StorageFailed, match="no answer in time"):
         database.check("check store", "SELECT pg_sleep(60)")
+    _read(database)
+    with database.limited(0.1), pytest.raises(StorageFailed, match="not known whether it was stored"):
+        database.call("append", Call("SELECT pg_sleep(60) || %s", ("x",)), Scope("me"))
     _read(database)
     database.close()
 

@@ -6,13 +6,14 @@ than everything else about them.
 
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
+    from daypack.postgres.silence import WatchedConnection
+
 _UNKNOWN_STATEMENT = "26000"
-_known: "WeakKeyDictionary[Connection[Any], set[bytes]]" = WeakKeyDictionary()  # prepared by the server, by connection
+_ROWS = 2  # ExecStatus.TUPLES_OK; psycopg is not imported here
 
 
 class Call(NamedTuple):
@@ -29,32 +30,28 @@ class Call(NamedTuple):
         row = connection.execute(self.query, self.values).fetchone()  # pyright: ignore[reportArgumentType] — constants
         return row[0] if row else None
 
-    def alone(self, connection: "Connection[Any]") -> str | None:
+    def alone(self, connection: "WatchedConnection") -> str | None:
         """Return the result when it is committed."""
         sendable = all(isinstance(value, str | bytes) for value in self.values)
         if not sendable or connection.prepare_threshold is None:  # through a pooler nothing is prepared
             return self.within(connection)
         return self._send(connection)
 
-    def _send(self, connection: "Connection[Any]") -> str | None:
+    def _send(self, connection: "WatchedConnection") -> str | None:
         from psycopg.errors import error_from_result  # noqa: PLC0415
-        from psycopg.generators import execute  # noqa: PLC0415
-        from psycopg.pq import ExecStatus  # noqa: PLC0415
 
         name, text = _prepared(self.query)
-        prepared = _known.setdefault(connection, set())
-        if name not in prepared:
+        if name not in connection.prepared:
             connection.execute(text)
-            prepared.add(name)
+            connection.prepared |= {name}
         sent = [value if isinstance(value, bytes) else _encode(value) for value in self.values]
-        connection.pgconn.send_query_prepared(name, sent, [isinstance(value, bytes) for value in self.values])
-        result = connection.wait(execute(connection.pgconn))[-1]
-        if result.status == ExecStatus.TUPLES_OK:
+        result = connection.execute_prepared(name, sent, [isinstance(value, bytes) for value in self.values])
+        if result.status == _ROWS:
             value = result.get_value(0, 0) if result.ntuples else None
             return None if value is None else value.decode()
         error = error_from_result(result)
         if error.sqlstate == _UNKNOWN_STATEMENT:  # an administrator has removed it
-            prepared.clear()
+            connection.prepared = frozenset()
             return self._send(connection)
         raise error
 

@@ -239,7 +239,7 @@ class Database:
         connection = pool.getconn(timeout=_POOL_SECONDS)
         self._limit(connection)
         try:
-            return call.alone(connection)
+            return call.alone(cast("WatchedConnection", connection))
         except psycopg.Error as error:
             if connection.closed or connection.broken:
                 raise _Committing from error

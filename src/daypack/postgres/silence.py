@@ -8,16 +8,21 @@ as with an address that moved to the new primary.
 
 import math
 import time
-from collections.abc import Generator
-from typing import Any, TypeVar
+from collections.abc import Generator, Sequence
+from select import POLLIN, POLLOUT, poll
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from daypack.postgres.refusals import is_passing
 
+if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
 _Answer = TypeVar("_Answer")
 SILENCE_SECONDS = 5.0
+_POLL_MS = 100
 _LEAST_SECONDS, _MOST_SECONDS = 2, 10  # for another connection; libpq allows no less
 # Within 25 seconds, less than the patience of a call; the defaults of most systems are two hours.
 _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 25_000}
@@ -29,6 +34,7 @@ class WatchedConnection(psycopg.Connection[Any]):
     address: str = ""  # of the database
     until: float = math.inf  # when the call that uses it gives up on a server that has vanished
     end: float = math.inf  # when that call ends, whether the server is there or not
+    prepared: frozenset[bytes] = frozenset()  # names of statements
 
     def wait(self, gen: Generator[Any, Any, _Answer], *arguments: Any, **options: Any) -> _Answer:  # noqa: ANN401
         """Consume a generator of psycopg, as long as the server is there."""
@@ -41,19 +47,43 @@ class WatchedConnection(psycopg.Connection[Any]):
             wanted = next(gen)
             while True:
                 ready = yield wanted
-                if ready:
-                    silent_since = 0.0
-                else:
-                    now = time.monotonic()
-                    silent_since = silent_since or now
-                    if now > self.end:
-                        self._give_up("no answer in time")
-                    if now - silent_since > SILENCE_SECONDS:
-                        self._check()
-                        silent_since = 0.0
+                silent_since = 0.0 if ready else self._still_silent(silent_since)
                 wanted = gen.send(ready)
         except StopIteration as stop:
             return stop.value
+
+    def execute_prepared(self, name: bytes, values: Sequence[bytes], binary: Sequence[bool]) -> "PGresult":
+        """Execute a statement, as long as the server is there; without a generator, which costs twice as much."""
+        server = self.pgconn
+        server.send_query_prepared(name, values, binary)
+        while server.flush():
+            self._await_socket(POLLIN | POLLOUT)
+        results: list[PGresult] = []
+        while True:
+            while server.is_busy():
+                self._await_socket(POLLIN)
+            result = server.get_result()
+            if result is None:
+                return results[0]
+            results.append(result)
+
+    def _await_socket(self, events: int) -> None:
+        poller = poll()
+        poller.register(self.pgconn.socket, events)
+        silent_since = 0.0
+        while not poller.poll(_POLL_MS):
+            silent_since = self._still_silent(silent_since)
+        self.pgconn.consume_input()
+
+    def _still_silent(self, since: float) -> float:
+        """Return since when the server is silent, if it still is (0: it was not); raise if it has vanished."""
+        now = time.monotonic()
+        if now > self.end:
+            self._give_up("no answer in time")
+        if since and now - since > SILENCE_SECONDS:
+            self._check()
+            return 0.0
+        return since or now
 
     def _check(self) -> None:
         """Close the connection and raise if its server does not take others; refusing them is an answer too."""
