@@ -49,6 +49,13 @@ def test_an_estimate_of_english_and_code_is_at_most_half_as_much_again(name: str
     assert estimate_tokens(TEXTS[name]) <= 1.5 * O200K.count(TEXTS[name])
 
 
+@pytest.mark.parametrize("line", ["|------|-----:|-------|", "- [x] ~~old~~", "---", "* * *", "> ```"])
+def test_lines_of_signs_are_estimated_as_high_however_many_there_are(line: str) -> None:
+    for count in range(1, 40):
+        text = "\n".join([line] * count)
+        assert estimate_tokens(text) >= 0.93 * O200K.count(text) - SLACK
+
+
 @given(st.lists(st.sampled_from([piece for text in TEXTS.values() for piece in text.splitlines()]), max_size=12))
 def test_any_mixture_of_texts_is_estimated_as_high(lines: list[str]) -> None:
     text = "\n".join(lines)
