@@ -159,7 +159,13 @@ class Writer(Generic[Record]):
     def _ready(self) -> Handle:
         handle = self._handle
         if handle is None or self._checks != self.lock.checks:
-            inode = self._inode()
+            try:
+                inode = os.stat(self.path).st_ino
+            except FileNotFoundError:
+                if self.upstream is None:
+                    raise
+                self.upstream.make()  # empty: an append finds that others are there, and fetches them
+                inode = os.stat(self.path).st_ino
             if handle is None or handle.inode != inode:
                 handle = self._open(inode)
             self._checks = self.lock.checks
@@ -174,15 +180,6 @@ class Writer(Generic[Record]):
         if size != self._end:
             self._catch_up(handle, size)
         return handle
-
-    def _inode(self) -> int:
-        try:
-            return os.stat(self.path).st_ino
-        except FileNotFoundError:
-            if self.upstream is None:
-                raise
-            self.upstream.make()  # empty: an append finds that others are there, and fetches them
-            return os.stat(self.path).st_ino
 
     def _write(self, handle: Handle, *batches: Batch[Record]) -> int:
         seq, crc, end = self._seq, self._crc, self._end
