@@ -1,5 +1,6 @@
 """A restore overwrites nothing that is not named, brings back nothing that was erased, and refuses hostile archives."""
 
+import errno
 import io
 import os
 import stat
@@ -12,10 +13,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from faults import Faults, injected
 from upkeep.backup.homes import FACT, UID, furnished, leftovers, remembered, said
 
 import daypack
-from daypack.errors import AccessDenied, BadInput, Damaged, UnsafePath
+from daypack.errors import AccessDenied, BadInput, Damaged, UnsafePath, WriteFailed
 from daypack.files.atomic import make_folders
 from daypack.history.layout import Home
 from daypack.memory.audit_log.log import AuditLog
@@ -420,6 +422,16 @@ def test_a_scratch_folder_that_a_killed_process_left_is_removed(
         verify(backup)
         assert sorted(path.name for path in scratch.iterdir()) == sorted([Path(used).name, "other"])
     assert [path.name for path in scratch.iterdir()] == ["other"]
+
+
+def test_a_scratch_folder_that_cannot_be_used_is_named_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with injected(Faults(2, code=errno.ENOSPC)), pytest.raises(WriteFailed, match="TMPDIR") as caught:
+        scratch_folder("daypack-verify-").__enter__()
+    assert caught.value.place.startswith(str(tmp_path / "daypack-verify-"))
+    assert not list(tmp_path.iterdir())
 
 
 def test_names_of_any_length_and_script_survive(home: str, tmp_path: Path) -> None:

@@ -19,13 +19,17 @@ def scratch_folder(prefix: str) -> Generator[str]:
     import tempfile  # noqa: PLC0415 — 4 ms, only here
 
     remove_stale(tempfile.gettempdir(), prefix)
+    folder = ""
     try:
         folder = tempfile.mkdtemp(prefix=prefix)
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
+        if folder:
+            with suppress(OSError):
+                os.rmdir(folder)
         hint = "set TMPDIR to a folder that you can write to"
-        place = tempfile.gettempdir()
+        place = folder or tempfile.gettempdir()
         raise WriteFailed(error.strerror or str(error), operation="make folder", place=place, hint=hint) from error
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(fd, fcntl.LOCK_EX)
