@@ -125,7 +125,10 @@ def test_a_write_is_refused_while_the_audit_log_cannot_be_written(tmp_path: Path
         with one.client() as client:
             assert client.get("/health/ready").status_code == 503
         connection.execute("GRANT INSERT ON daypack.audit TO daypack_app")
-        assert one.call("add_entry", memory_id=memory, raw_entry="x").status_code == 200
+        answers = [one.call("add_entry", memory_id=memory, raw_entry="x", client_key="y") for _ in range(3)]
+        # On a busy machine a server may find no connection in time, and says when to try again.
+        assert {answer.status_code for answer in answers} <= {200, 503}, [answer.text for answer in answers]
+        assert answers[-1].status_code == 200, answers[-1].text
 
 
 def read_metrics(server: Server) -> dict[str, float]:
