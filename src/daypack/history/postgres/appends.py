@@ -7,6 +7,7 @@ and none fails because another one does: it is then stored alone, by the thread 
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from typing import Literal, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
@@ -25,7 +26,7 @@ _MOST_BYTES = 64 << 10  # of an append that others wait for
 
 _ALONE = "SELECT daypack.append_lines(%s, %s, %s, %s, %s, %s, %s, %s, %b)"
 _WITH_BLOBS = _ALONE[:-1] + ", %s::text[], %s::bytea[])"
-_SEVERAL = "SELECT array_to_string(daypack.append_several(%s, %s, %s, %s, %s, %s, %s, %s, %s, %b), ' ')"
+_SEVERAL = "SELECT pg_catalog.array_to_string(daypack.append_several(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %b), ' ')"
 
 
 class Added(NamedTuple):
@@ -96,7 +97,12 @@ def _store_all(tasks: Sequence[Task[Database]]) -> None:
         tasks[0].attempt(cast(Append, tasks[0].run).database)
         return
     appends = [cast(Append, task.run) for task in tasks]
-    rows = [(*append.numbers(), str(len(append.added.data))) for append in appends]
+    lengths = [len(append.added.data) for append in appends]
+    begins = accumulate(lengths[:-1], initial=1)
+    rows = [
+        (*append.numbers(), str(begin), str(length))
+        for append, begin, length in zip(appends, begins, lengths, strict=True)
+    ]
     columns = [f"{{{','.join(column)}}}" for column in zip(*rows, strict=True)]
     data = b"".join(append.added.data for append in appends)
     call = Call(_SEVERAL, (text_array([append.tenant for append in appends]), *columns, data))

@@ -19,7 +19,7 @@ from daypack.postgres.transaction import Scope, Transaction
 LOGS = ("messages", "events")  # their numbers in the database
 MAX_FETCHED_BYTES = 16 << 20  # of a log at once; a longer row comes whole
 
-_REACH = "SELECT array_to_string(daypack.reach_of_session(%s, %s), ' ')"
+_REACH = "SELECT pg_catalog.array_to_string(daypack.reach_of_session(%s, %s), ' ')"
 _SESSION = (
     "SELECT generation, version, CASE WHEN version <> %s THEN meta END FROM sessions WHERE tenant = %s AND number = %s"
 )

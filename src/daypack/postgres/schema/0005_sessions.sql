@@ -35,11 +35,9 @@ SELECT protect('session_blobs', 'SELECT, INSERT');
 CREATE FUNCTION append_lines(
     owner text, chosen bigint, known int, which smallint, place bigint, before bigint, after bigint, author uuid,
     bytes bytea, names text[] DEFAULT '{}', contents bytea[] DEFAULT '{}', waiting boolean DEFAULT true
-) RETURNS text LANGUAGE plpgsql AS $$
+) RETURNS text LANGUAGE plpgsql SET search_path = daypack, pg_temp AS $$
 DECLARE
     current int;
-    reached bigint;
-    checksum bigint;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' OR current_setting('transaction_read_only') = 'on'
     THEN RETURN 'unsuited'; END IF;
@@ -47,18 +45,20 @@ BEGIN
         set_config('row_security', 'on', true);
     IF waiting THEN PERFORM pg_advisory_xact_lock(hashtextextended(owner, chosen));
     ELSIF NOT pg_try_advisory_xact_lock(hashtextextended(owner, chosen)) THEN RETURN 'busy'; END IF;
-    SELECT generation INTO current FROM daypack.sessions WHERE tenant = owner AND number = chosen;
-    IF NOT FOUND THEN RETURN 'gone'; END IF;
-    IF current <> known THEN RETURN 'rewritten'; END IF;
-    SELECT stop, crc INTO reached, checksum FROM daypack.session_lines
-    WHERE tenant = owner AND session = chosen AND log = which ORDER BY start DESC LIMIT 1;
-    IF coalesce(reached, 0) <> place OR coalesce(checksum, 0) <> before THEN
+    INSERT INTO daypack.session_lines(tenant, session, log, start, stop, crc, writer, data)
+    SELECT owner, chosen, which, place, place + length(bytes), after, author, bytes
+    FROM daypack.sessions LEFT JOIN LATERAL (SELECT stop, crc FROM daypack.session_lines
+        WHERE tenant = owner AND session = chosen AND log = which ORDER BY start DESC LIMIT 1) l ON true
+    WHERE tenant = owner AND number = chosen AND generation = known
+        AND coalesce(l.stop, 0) = place AND coalesce(l.crc, 0) = before;
+    IF NOT FOUND THEN
+        SELECT generation INTO current FROM daypack.sessions WHERE tenant = owner AND number = chosen;
+        IF NOT FOUND THEN RETURN 'gone'; END IF;
+        IF current <> known THEN RETURN 'rewritten'; END IF;
         PERFORM 1 FROM daypack.session_lines
         WHERE tenant = owner AND session = chosen AND log = which AND start = place AND writer = author;
         RETURN CASE WHEN FOUND THEN 'stored' ELSE 'overtaken' END;
     END IF;
-    INSERT INTO daypack.session_lines(tenant, session, log, start, stop, crc, writer, data)
-    VALUES (owner, chosen, which, place, place + length(bytes), after, author, bytes);
     IF cardinality(names) > 0 THEN
         INSERT INTO daypack.session_blobs(tenant, session, name, data)
         SELECT owner, chosen, * FROM unnest(names, contents) ON CONFLICT DO NOTHING;
@@ -67,26 +67,55 @@ BEGIN
 END $$;
 
 -- append_several: do that for several sessions, also of different tenants, in one transaction. `bytes` has the bytes of
--- all, one after the other.
+-- all, one after the other, beginning at `begins`. What cannot simply be stored is left to append_lines, one by one.
 CREATE FUNCTION append_several(
     owners text[], chosen bigint[], known int[], which smallint[], places bigint[], before bigint[], after bigint[],
-    authors uuid[], lengths int[], bytes bytea
-) RETURNS text[] LANGUAGE plpgsql AS $$
+    authors uuid[], begins int[], lengths int[], bytes bytea
+) RETURNS text[] LANGUAGE plpgsql
+SET search_path = daypack, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     outcomes text[] := '{}';
-    reached int := 1;
+    locked boolean[];
+    stored uuid[];
+    owner text;
 BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' OR current_setting('transaction_read_only') = 'on'
+    THEN RETURN array_fill('unsuited'::text, ARRAY[cardinality(owners)]); END IF;
+    PERFORM set_config('role', 'daypack_app', true), set_config('row_security', 'on', true);
+    SELECT array_agg(pg_try_advisory_xact_lock(hashtextextended(g.owner, g.number)) ORDER BY g.place) INTO locked
+    FROM unnest(owners, chosen) WITH ORDINALITY AS g(owner, number, place);
+    FOR owner IN SELECT DISTINCT unnest(owners) LOOP
+        PERFORM set_config('daypack.tenant', owner, true);
+        WITH added AS (
+            INSERT INTO daypack.session_lines(tenant, session, log, start, stop, crc, writer, data)
+            SELECT s.tenant, s.number, g.log, g.place, g.place + g.length, g.after, g.writer,
+                substr(bytes, g.begin, g.length)
+            FROM unnest(owners, chosen, known, which, places, before, after, authors, begins, lengths, locked)
+                AS g(tenant, number, generation, log, place, before, after, writer, begin, length, locked)
+            JOIN daypack.sessions s USING (tenant, number, generation)
+            LEFT JOIN LATERAL (SELECT stop, crc FROM daypack.session_lines l
+                WHERE l.tenant = g.tenant AND l.session = g.number AND l.log = g.log ORDER BY start DESC LIMIT 1
+            ) l ON true
+            WHERE g.tenant = owner AND g.locked AND coalesce(l.stop, 0) = g.place AND coalesce(l.crc, 0) = g.before
+            RETURNING writer
+        )
+        SELECT stored || array_agg(writer) INTO stored FROM added;
+    END LOOP;
     FOR i IN 1 .. cardinality(owners) LOOP
-        outcomes := outcomes || daypack.append_lines(owners[i], chosen[i], known[i], which[i], places[i], before[i],
-            after[i], authors[i], substr(bytes, reached, lengths[i]), waiting => false);
-        reached := reached + lengths[i];
+        outcomes := outcomes || CASE
+            WHEN authors[i] = ANY (stored) THEN 'stored'
+            WHEN NOT locked[i] THEN 'busy'
+            ELSE daypack.append_lines(owners[i], chosen[i], known[i], which[i], places[i], before[i], after[i], authors[i],
+                substr(bytes, begins[i], lengths[i]), waiting => false)
+        END;
     END LOOP;
     RETURN outcomes;
 END $$;
 
 -- reach_of_session: its generation, the version of its meta.json, and `stop` and `crc` of both logs; null if it is gone.
 -- For the question whether a cache is up to date, which every turn asks: one statement, a transaction by itself.
-CREATE FUNCTION reach_of_session(owner text, chosen bigint) RETURNS bigint[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION reach_of_session(owner text, chosen bigint) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = daypack, pg_temp AS $$
 DECLARE
     reach bigint[];
 BEGIN
