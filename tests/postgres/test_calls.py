@@ -1,6 +1,7 @@
 """Calls of functions that are sent without a cursor, against a real server."""
 
 import signal
+import threading
 from collections.abc import Iterator
 
 import postgres_server
@@ -88,18 +89,23 @@ def test_a_lost_connection_is_replaced_and_the_call_made_again(database: Databas
 
 
 def test_an_interrupted_call_leaves_no_connection_that_is_in_use(database: Database) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+    sleeping = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
 
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        for _ in range(3):
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-            with pytest.raises(KeyboardInterrupt):
-                database.call("test", Call("SELECT pg_sleep(1) || %s", ("a",)), SCOPE)
-            assert database.call("test", Call(ECHO, ("a", b"")), SCOPE) == "a0"
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    def interrupt() -> None:
+        with psycopg.connect(database.url, autocommit=True) as other:
+            while not other.execute(sleeping).fetchone():
+                pass
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    for _ in range(3):
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            database.call("test", Call("SELECT pg_sleep(60) || %s", ("a",)), SCOPE)
+        thread.join()
+        assert database.call("test", Call(ECHO, ("a", b"")), SCOPE) == "a0"
+        with psycopg.connect(database.url, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
 
 
 @pytest.mark.parametrize("size", [10, 1 << 20, 20 << 20])

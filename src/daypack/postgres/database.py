@@ -237,8 +237,8 @@ class Database:
 
         pool = self._connections(operation)
         connection = pool.getconn(timeout=_POOL_SECONDS)
-        self._limit(connection)
         try:
+            self._limit(connection)
             return call.alone(cast("WatchedConnection", connection))
         except psycopg.Error as error:
             if connection.closed or connection.broken:
