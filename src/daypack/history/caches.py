@@ -15,6 +15,7 @@ from daypack.config import from_environment, from_file, settle
 from daypack.errors import DaypackError, SessionMissing
 from daypack.files.lock import Lock
 from daypack.forks import ThreadLock
+from daypack.history.across_sessions import forget_words
 from daypack.history.creation import find_stored
 from daypack.history.facets import parse_meta
 from daypack.history.layout import Home, Layout
@@ -86,9 +87,12 @@ class Caches:
                     raise  # the database does not answer: the others would wait for it too
                 failures.append(Failure(*name, error))
             known[name] = head
-        for name in folders - known.keys():
+        gone = folders - known.keys()
+        for name in gone:
             with suppress(DaypackError, OSError):
                 _drop(self._home, name)
+        if gone:
+            forget_words(self._home)
         for failure in failures:
             del known[failure.agent, failure.session]
         self._known = known

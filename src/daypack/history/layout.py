@@ -17,6 +17,8 @@ from daypack.types.names import invisible_in
 
 MAX_NAME_BYTES = 128
 _SYSTEM_ROOT = "/ctx"
+FIND_INDEX = os.path.join("find", "index.sqlite")
+SESSION_ROWS = "sessions.idx"
 
 
 def check_name(name: str, what: str) -> str:
@@ -188,7 +190,7 @@ class Home(NamedTuple):
     @property
     def find_index(self) -> str:
         """The index of all sessions, which `find` searches."""
-        return os.path.join(self._above_agents, "find", "index.sqlite")
+        return os.path.join(self.sessions_folder, FIND_INDEX)
 
     @property
     def audit(self) -> str:
@@ -215,12 +217,13 @@ class Home(NamedTuple):
         return os.path.join(self.folder, "store")
 
     @property
-    def _above_agents(self) -> str:
+    def sessions_folder(self) -> str:
+        """The folder that holds the agents: the user's, or that of the caches of the database."""
         return self.folder if self.database is None else os.path.join(self.caches, self.database.cache_name)
 
     @property
     def _agents(self) -> str:
-        return os.path.join(self._above_agents, "agent")
+        return os.path.join(self.sessions_folder, "agent")
 
     @property
     def sessions_place(self) -> str:

@@ -18,12 +18,11 @@ from msgspec import Struct
 from daypack.errors import BadInput, SessionMissing, StorageFailed, UnsafePath
 from daypack.files import atomic
 from daypack.files.lock import Lock
+from daypack.history.across_sessions import forget_words
 from daypack.history.creation import absent
 from daypack.history.facets import Facets
 from daypack.history.layout import Home, Layout, check_name
-from daypack.history.listing.index import forget_rows
 from daypack.history.session import History
-from daypack.memory.project.memory import forget_texts
 from daypack.upkeep.fetching import fetch_session
 from daypack.upkeep.gc.policy import read_policy
 from daypack.upkeep.gc.session_files import size_of
@@ -163,8 +162,7 @@ def _delete_stored(home: Home, layout: Layout, guard: Guard) -> Moved:
     size = sum(mark.end for mark in rows.known().ends)
     tables = rows.delete()
     shutil.rmtree(layout.folder, ignore_errors=True)
-    forget_rows(home)
-    forget_texts(home)
+    forget_words(home)
     clean(store.database, tables)
     return Moved(layout.agent, layout.name, None, None, size)
 
@@ -198,8 +196,7 @@ def _delete(home: Home, moved: Moved) -> Moved:
     while not _rename(path, os.path.join(top, f"{_DELETING}{os.getpid()}.{count}")):
         count += 1
     _sync(os.path.dirname(path), top)
-    forget_rows(home)
-    forget_texts(home)
+    forget_words(home)
     sweep(home)
     return Moved(moved.agent, moved.session, moved.number, None, moved.bytes)
 

@@ -14,7 +14,8 @@ from msgspec import Struct
 from daypack.errors import BadInput, DaypackError, UnsafePath
 from daypack.files import atomic
 from daypack.files.lock import Lock
-from daypack.history.layout import Home
+from daypack.history.across_sessions import forget_listed
+from daypack.history.layout import FIND_INDEX, Home
 from daypack.upkeep.archive import guard_links
 from daypack.upkeep.gc.session_files import size_of
 
@@ -82,6 +83,10 @@ def plan_caches(home: Home, before: float) -> CachePlan:
 def remove_caches(home: Home, plan: CachePlan) -> tuple[CacheFolder, ...]:
     """Remove the caches that may go, and return them; one that was used since the plan was made is kept."""
     removed = tuple(cache for cache in plan.removable if _remove(home, cache))
+    kept = {cache.database for cache in plan.caches if cache not in removed}
+    for database in _folders(home.caches):
+        if database not in kept or any(cache.database == database for cache in removed):
+            _forget_words(os.path.join(home.caches, database))
     for folder, _, _ in os.walk(home.caches, topdown=False):
         if folder != home.caches and _GOING in folder:
             shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
@@ -116,6 +121,12 @@ def _remove(home: Home, cache: CacheFolder) -> bool:
         return False
     shutil.rmtree(going, ignore_errors=True)
     return True
+
+
+def _forget_words(folder: str) -> None:
+    """Remove what is known of all sessions of a database; of a cache that is gone, nothing else would remove it."""
+    forget_listed(folder)
+    shutil.rmtree(os.path.dirname(os.path.join(folder, FIND_INDEX)), ignore_errors=True)
 
 
 def _used_at(path: str) -> float:

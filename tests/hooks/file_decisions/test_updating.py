@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import daypack
+from daypack.history.across_sessions import forget_words
 from daypack.hooks.file_decisions.index import (
     MAX_DECISIONS,
     DecisionIndex,
@@ -14,7 +15,7 @@ from daypack.hooks.file_decisions.index import (
 )
 from daypack.hooks.file_decisions.updating import build_missing_decisions, update_decisions, update_entry_decisions
 from daypack.memory.project import project_memory
-from daypack.memory.project.memory import decisions_file, forget_texts
+from daypack.memory.project.memory import decisions_file
 from daypack.types.memory import About
 from tests.hooks.coding_session import CodingSession
 
@@ -89,7 +90,7 @@ def test_a_missing_index_is_made_again_from_all_sessions_of_the_project(tmp_path
     assert [found.session for found in update(first)] == ["claude-code/first", "codex/second"]
     Path(decisions_file(first.home, first.project)).write_bytes(b"{")
     assert len(update(first)) == 2
-    forget_texts(first.home)
+    forget_words(first.home)
     assert read_index(decisions_file(first.home, first.project)) is None
     assert len(update(second)) == 2
 

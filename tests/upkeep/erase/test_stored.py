@@ -1,8 +1,10 @@
 """An erasure reaches the rows of a session in a database, its blobs and the folders of all workers."""
 
 import os
+import shutil
 import threading
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 
 import psycopg
@@ -13,16 +15,20 @@ from upkeep.erase.secrets import SECRET, holding, leaky, spelled
 
 import daypack
 from daypack.errors import BadInput
+from daypack.history.caches import refresh_all
 from daypack.history.home import find_home
 from daypack.history.layout import Home
 from daypack.history.postgres.rewriting import Known, NewRows, SessionRows
 from daypack.history.postgres.store import open_store
 from daypack.postgres.transaction import Transaction
 from daypack.session import Session
+from daypack.upkeep.caches import plan_caches, remove_caches
 from daypack.upkeep.copy.apply import apply as copy
 from daypack.upkeep.copy.plan import Request as CopyRequest
 from daypack.upkeep.erase.apply import apply
 from daypack.upkeep.erase.plan import Request, plan
+from daypack.upkeep.find import find
+from daypack.upkeep.find.index import FindIndex
 
 pytestmark = needs_postgres
 WORK = Request(literal=SECRET, session="work")
@@ -108,6 +114,71 @@ def test_the_newest_text_of_another_worker_is_dropped_with_its_folder(
         apply(worker, WORK)
         session.refresh()
         assert holding(other) == []
+
+
+WORD = "quixotrium"  # the index of `find` has words, not the secret with its signs
+IN_WORDS = Request(literal=f"{WORD}-wobblegate", session="work")
+
+
+@pytest.fixture
+def searched(worker: Home, other: str) -> Home:
+    """Another worker's home; both have searched a session with a secret word, and its first worker has erased it."""
+    with opened(worker.root) as session:
+        session.append("user", f"The word is {IN_WORDS.literal}, please remember.")
+    place = find_home(other)
+    for home in (worker, place):
+        refresh_all(home)
+        assert find(home, WORD).hits
+        assert holding(home.root, WORD)
+    Path(place.project("p")).mkdir(parents=True)
+    Path(place.project("p"), "last.json").write_text(WORD)
+    apply(worker, IN_WORDS)
+    assert holding(worker.root, WORD) == []
+    assert holding(place.root, WORD)
+    return place
+
+
+def test_the_words_of_an_erased_text_leave_the_search_of_other_workers_with_the_next_use(searched: Home) -> None:
+    with opened(searched.root) as session:
+        assert session.tail(1)
+        assert holding(searched.root, WORD) == []
+    assert find(searched, "remember").hits
+
+
+def test_the_words_of_an_erased_text_leave_the_search_of_a_worker_that_has_the_session_open(
+    worker: Home, other: str
+) -> None:
+    with opened(other) as session:
+        session.append("user", f"The word is {IN_WORDS.literal}, please remember.")
+        assert find(find_home(other), WORD).hits
+        apply(worker, IN_WORDS)
+        session.refresh()
+        assert holding(other, WORD) == []
+
+
+def test_the_words_of_an_erased_text_go_with_the_caches(searched: Home) -> None:
+    index = FindIndex(searched)  # stays open, as in a server
+    assert index.sessions()[0]
+    remove_caches(searched, plan_caches(searched, inf))
+    assert holding(os.path.join(searched.folder, "store"), WORD) == []
+    refresh_all(searched)
+    assert find(searched, "remember").hits
+    assert len(index.sessions()[0]) == 1
+    index.close()
+
+
+def test_the_words_of_an_erased_text_are_forgotten_when_a_deleted_cache_is_fetched_again(searched: Home) -> None:
+    shutil.rmtree(searched.session("default", "work").folder)
+    with opened(searched.root):
+        assert holding(searched.root, WORD) == []
+
+
+def test_the_words_of_a_session_that_another_worker_erased_and_deleted_are_forgotten(
+    worker: Home, searched: Home
+) -> None:
+    rows_of(worker).delete()
+    refresh_all(searched)
+    assert holding(searched.root, WORD) == []
 
 
 def test_the_logs_are_those_that_an_erasure_from_files_would_write(worker: Home, tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 import daypack
 from daypack.errors import BadInput
+from daypack.history.across_sessions import forget_index
 from daypack.history.home import find_home
 from daypack.history.layout import Home
-from daypack.upkeep.find import Filters, Found, find, forget_index
+from daypack.upkeep.find import Filters, Found, find
 
 _PORT = "Port 8080 was taken by the old proxy, so I changed listen_port to 8093 in deploy/server.toml."
 
@@ -173,7 +174,7 @@ def test_deleted_sessions_and_erased_words_are_not_found(agents: Home) -> None:
         if os.path.isfile(path):
             os.unlink(path)
     assert find(agents, "tide table of Quiberon").hits == ()
-    forget_index(agents)
+    forget_index(agents.find_index)
     assert not os.path.exists(agents.find_index)
     assert find(agents, "port").hits
 

@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from daypack.files.jsonl import seal
+from daypack.history.across_sessions import forget_index
 from daypack.history.home import find_home
 from daypack.history.layout import Home
-from daypack.upkeep.find import find, forget_index
+from daypack.upkeep.find import find
 from daypack.upkeep.find.index import FindIndex, read_sessions
 from daypack.upkeep.find.update import Progress, update
 
@@ -114,7 +115,7 @@ def test_an_index_that_grew_in_any_order_answers_like_a_new_one(
             update(place, index)
             index.close()
     grown = _answers(place)
-    forget_index(place)
+    forget_index(place.find_index)
     assert any(grown)
     assert _answers(place) == grown
 
@@ -190,7 +191,7 @@ def test_a_killed_process_leaves_an_index_that_the_next_completes(place: Home) -
     assert done >= 100
     assert update(place, index).messages == 1600 - done
     found = _answers(place)
-    forget_index(place)
+    forget_index(place.find_index)
     assert _answers(place) == found
 
 
@@ -236,7 +237,7 @@ def test_what_was_read_before_the_index_was_deleted_is_not_added(place: Home) ->
     def delete_once(_: Progress) -> None:
         if not deleted:
             deleted.append(True)
-            forget_index(place)
+            forget_index(place.find_index)
 
     update(place, index, delete_once)
     rows = index.read(read_sessions) or []

@@ -21,11 +21,10 @@ from msgspec import Struct
 
 from daypack.errors import DaypackError
 from daypack.files import atomic
-from daypack.history.layout import Home
+from daypack.history.layout import SESSION_ROWS, Home
 from daypack.history.listing.row import FILES, Row, Status, Title, read_row, statuses_of
 from daypack.history.logs.lines import UNREADABLE
 
-_NAME = "sessions.idx"
 _MAGIC = b"daypack-sessions-1 "
 LEAST = 100  # sessions; fewer are listed in 50 ms without it
 _SETTLED_NS = 2_000_000_000  # a file that was changed within this time may change again with the same time
@@ -49,7 +48,7 @@ class SessionIndex:
     def __init__(self, home: Home, agent: str, settings: str | None) -> None:
         self.names = home.list(agent)
         self.folder = home.sessions(agent)
-        self._path = os.path.join(os.path.dirname(self.folder), _NAME)
+        self._path = os.path.join(os.path.dirname(self.folder), SESSION_ROWS)
         self._settings = settings or ""
         self._rows: dict[str, _Entry] = {}
         self._changed = False
@@ -124,10 +123,4 @@ class SessionIndex:
 
 def index_paths(home: Home) -> list[str]:
     """Return where the rows of a user's sessions are, if there are any."""
-    return [os.path.join(os.path.dirname(home.sessions(agent)), _NAME) for agent in home.agents()]
-
-
-def forget_rows(home: Home) -> None:
-    """Delete the rows of a user's sessions: they have the first words of each."""
-    for path in index_paths(home):
-        atomic.discard(path)
+    return [os.path.join(os.path.dirname(home.sessions(agent)), SESSION_ROWS) for agent in home.agents()]

@@ -23,6 +23,7 @@ from daypack.errors import DaypackError, Overtaken, StorageFailed
 from daypack.files import atomic, jsonl
 from daypack.files.atomic import refusal
 from daypack.files.lock import Lock
+from daypack.history.across_sessions import forget_words
 from daypack.history.facets import Condition, Facets
 from daypack.history.layout import Layout
 from daypack.history.logs.log import Log
@@ -256,6 +257,8 @@ class Cache:
                 if fetched.generation == self._marker.generation and not lines.fits:
                     self._ahead.copy(log.path)
             self._drop()
+            if fetched.generation != self._marker.generation:
+                forget_words(self._layout.home)  # after the logs: they must not be indexed again
         else:
             messages, events = (lines.data for lines in fetched.logs)
             # Files before lines: a file that differs from the events counts as edited by hand. If this
@@ -333,6 +336,8 @@ class Cache:
         known = marker is not None and (marker.identity, marker.generation) == (opened.identity, opened.generation)
         if not known:
             self._clear()
+            if marker is not None or opened.generation:  # something was erased, or a session of this name deleted
+                forget_words(self._layout.home)
         elif marker is not None and marker.boot != self._marker.boot:
             # Files that were not synced may be empty. The logs are read whole and compared, the others are made anew.
             shutil.rmtree(self._layout.context, ignore_errors=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from daypack.errors import BadInput, MemoryMissing, StorageFailed
 from daypack.files import atomic
+from daypack.history.across_sessions import DECISIONS, LAST_SESSIONS
 from daypack.history.layout import Home
 from daypack.memory.project.repository import Project, find_project
 from daypack.types.digest import digest_bytes
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 USER = "local"  # whose memory a project has
 _RECORD = "project.json"
-_LAST = "last.json"
-_DECISIONS = "decisions.json"
 _ID_CHARS = 32
 _STEM_BYTES = 12
 _OPERATION = "find project memory"
@@ -46,20 +45,12 @@ def project_folder(home: Home, project: Project) -> str:
 
 def last_sessions_file(home: Home, project: Project) -> str:
     """Return the file with the state of a project's last sessions, which hooks write."""
-    return os.path.join(project_folder(home, project), _LAST)
+    return os.path.join(project_folder(home, project), LAST_SESSIONS)
 
 
 def decisions_file(home: Home, project: Project) -> str:
     """Return the file with what was decided about a project's files, which hooks write."""
-    return os.path.join(project_folder(home, project), _DECISIONS)
-
-
-def forget_texts(home: Home) -> None:
-    """Remove what the folders of all projects have of sessions and memories: it is derived, and written again."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        for name in os.listdir(home.projects):
-            for file in (_LAST, _DECISIONS):
-                atomic.discard(os.path.join(home.projects, name, file))
+    return os.path.join(project_folder(home, project), DECISIONS)
 
 
 def expected_memory(home: Home, project: Project) -> str:

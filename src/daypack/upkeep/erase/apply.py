@@ -12,12 +12,11 @@ from msgspec import Struct
 
 from daypack.config import Config
 from daypack.errors import BadInput, DaypackError
+from daypack.history.across_sessions import forget_words
 from daypack.history.draft import draft_event
 from daypack.history.layout import Home
-from daypack.history.listing.index import forget_rows
 from daypack.history.session import History
 from daypack.memory.audit_log.record import Deed
-from daypack.memory.project.memory import forget_texts
 from daypack.memory.store.port import Rewritten, is_id
 from daypack.turn.prepare import Turns
 from daypack.upkeep.backup.records import Erasure as ErasureRecord
@@ -25,7 +24,6 @@ from daypack.upkeep.backup.records import add_record, moment
 from daypack.upkeep.erase.plan import Erasure, Plan, Request, comparable, is_nothing, plan
 from daypack.upkeep.erase.scope import Elsewhere, Place, all_sessions
 from daypack.upkeep.erase.session_rewrite import SessionPlan, SessionRewrite
-from daypack.upkeep.find.index import forget_index
 from daypack.upkeep.rebuild import rebuild
 from daypack.upkeep.session_settings import settings_of
 
@@ -80,9 +78,7 @@ def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
             if (done := _erase(erasure, place, by_path.get(place.layout.folder), strict=plan_id is not None))
         ]
         memories = erasure.rewrite_memories()
-        forget_rows(home)
-        forget_texts(home)
-        forget_index(home)
+        forget_words(home)
         _record(erasure, planned)  # after: a backup that was made meanwhile may hold it too
         target = erasure.target
         in_backups = [holding.found for holding in held if holding.found.is_certain]

@@ -2,7 +2,6 @@
 
 from daypack.upkeep.find.filters import Filters
 from daypack.upkeep.find.hits import Hit
-from daypack.upkeep.find.index import forget_index
 from daypack.upkeep.find.search import Found, find
 
-__all__ = ["Filters", "Found", "Hit", "find", "forget_index"]
+__all__ = ["Filters", "Found", "Hit", "find"]

@@ -9,14 +9,12 @@ text. `dead` counts them; when they are the larger part, the file is discarded a
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from math import inf, log2
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from daypack.files.atomic import discard
 from daypack.files.database import COMPANIONS, Answer
 from daypack.history.layout import Home
 from daypack.search.index_file import IndexFile
@@ -186,13 +184,6 @@ def _read(connection: "Connection", query: str, values: Sequence[str] = ()) -> l
 def role_number(role: str) -> int:
     """Return the number of a role in a posting."""
     return ROLES.index(role) if role in ROLES else 0
-
-
-def forget_index(home: Home) -> None:
-    """Delete the index: it has words of all sessions, and is made again by the next search."""
-    for ending in ("", *COMPANIONS):
-        with suppress(FileNotFoundError):
-            discard(home.find_index + ending)
 
 
 def size_of(home: Home) -> int:

@@ -18,8 +18,9 @@ from daypack.files.lock import held_after_waiting
 from daypack.files.offsets import HEADER, SLOT
 from daypack.files.read_only import is_read_only
 from daypack.files.rewrite import JOURNAL
+from daypack.history.across_sessions import forget_index
 from daypack.history.layout import Home, Layout
-from daypack.upkeep.find.index import FindIndex, Indexed, Piece, Words, forget_index
+from daypack.upkeep.find.index import FindIndex, Indexed, Piece, Words
 from daypack.upkeep.find.log_words import LogWords, fingerprint
 
 WAIT_SECONDS = 2.0  # for another process that indexes
@@ -84,7 +85,7 @@ def _apply(home: Home, index: FindIndex, on_progress: OnProgress) -> int:
             index.drop(plan.gone)
             if index.is_mostly_dead():
                 index.close()
-                forget_index(home)
+                forget_index(home.find_index)
                 continue
         if not plan.changed:
             break
