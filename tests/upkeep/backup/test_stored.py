@@ -56,6 +56,11 @@ def test_a_restored_database_has_the_same_sessions(
     assert not any("store" in item.name for item in plan_backup(place, BackupRequest()).items)
     written = back_up(place, BackupRequest(), path)
     assert (written.verified.sessions, written.verified.findings) == (2, ())
+    with psycopg.connect(database_url) as connection:
+        query = "SELECT convert_from(data, 'latin1') FROM daypack.session_lines WHERE log = %s"
+        lines = [sum(row[0].count("\n") for row in connection.execute(query, (log,))) for log in (0, 1)]
+    assert min(lines) > 0
+    assert [written.verified.messages, written.verified.events] == lines
     assert [item.state for item in plan_restore(place.root, path, Request()).items if item.kind == "database"] == [
         "same"
     ]

@@ -1,6 +1,7 @@
 """Verify a backup by restoring it to a scratch folder: digests, counts, `doctor` on every session and store."""
 
 import os
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
@@ -55,7 +56,7 @@ def verify_in(path: str, scratch: str) -> Verified:
         atomic.make_folders(scratch, durable=False)
         try:
             extract(backup, backup.manifest.files, scratch)
-            findings = tuple(finding for item in backup.manifest.items for finding in _examine(backup, item, scratch))
+            examined = [_examine(backup, item, scratch) for item in backup.manifest.items]
         finally:
             remove_tree(scratch)
         manifest, items = backup.manifest, backup.manifest.items
@@ -65,29 +66,37 @@ def verify_in(path: str, scratch: str) -> Verified:
             scope=manifest.scope,
             users=manifest.users,
             sessions=sum(item.sessions or bool(item.session) for item in items),
-            messages=sum(item.messages for item in items),
-            events=sum(item.events for item in items),
+            messages=sum(found.messages for found in examined),
+            events=sum(found.events for found in examined),
             memories=sum(item.memories for item in items),
             entries=sum(item.entries for item in items),
             files=len(manifest.files),
             bytes=manifest.bytes,
-            findings=findings,
+            findings=tuple(finding for found in examined for finding in found.findings),
         )
 
 
-def _examine(backup: Backup, item: Item, scratch: str) -> list[Finding]:
+class _Examined(NamedTuple):
+    """What was found in a part, and how many lines its logs have."""
+
+    findings: list[Finding]
+    messages: int = 0
+    events: int = 0
+
+
+def _examine(backup: Backup, item: Item, scratch: str) -> _Examined:
     folder, shown = os.path.join(scratch, item.path), os.path.join(backup.manifest.root, item.path)
     if item.kind == "database":
         return _examine_records(backup, item, shown)
     if item.kind == "memory":
-        return [_moved(found, folder, shown) for found in _examine_store(backup, item, scratch)]
+        return _Examined([_moved(found, folder, shown) for found in _examine_store(backup, item, scratch)])
     if not item.session:
-        return []
+        return _Examined([])
     counts = tuple(_lines(os.path.join(folder, name)) for name in ("messages.jsonl", "events.jsonl"))
     if counts != (item.messages, item.events):
         raise not_a_backup(backup.path, f"{item.name} has {counts} lines, not {(item.messages, item.events)}")
     findings = examine_session(Layout(scratch, folder))
-    return [_moved(found, folder, shown) for found in findings if found.severity != "note"]
+    return _Examined([_moved(found, folder, shown) for found in findings if found.severity != "note"], *counts)
 
 
 def _moved(found: Finding, folder: str, shown: str) -> Finding:
@@ -121,8 +130,8 @@ def _examine_store(backup: Backup, item: Item, scratch: str) -> list[Finding]:
     return findings
 
 
-def _examine_records(backup: Backup, item: Item, shown: str) -> list[Finding]:
-    """Return the records of a database that do not match their checksum: they are in the backup as they were."""
+def _examine_records(backup: Backup, item: Item, shown: str) -> _Examined:
+    """Find the records of a database that do not match their checksum: they are in the backup as they were."""
     checked = check(records_of(backup, item))
     counts = tuple(checked.counts.get(name, 0) for name in ("memories", "entries", "documents"))
     if counts != (item.memories, item.entries, item.documents):
@@ -131,4 +140,4 @@ def _examine_records(backup: Backup, item: Item, shown: str) -> list[Finding]:
     findings = [Finding("damage", shown, f"{record}: checksum mismatch", advice) for record in checked.damaged]
     if checked.more:
         findings.append(Finding("damage", shown, f"{checked.more:,} more records: checksum mismatch", advice))
-    return findings
+    return _Examined(findings, checked.messages, checked.events)

@@ -15,6 +15,7 @@ the entries.
 """
 
 import base64
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -217,6 +218,8 @@ class Checked(NamedTuple):
     """What was found in the lines of a file: counts, and the records that do not match their checksum."""
 
     counts: dict[str, int]
+    messages: int  # lines of the logs of all sessions
+    events: int
     tokens: frozenset[str]
     damaged: tuple[str, ...]  # the first of them
     more: int  # beyond those
@@ -245,13 +248,16 @@ def check(reader: Reader) -> Checked:
             damaged.append(f"{table} {'/'.join(str(row.get(key))[:64] for key in TABLES[table])}")
     end = reader.end
     counts = end.counts if end else {}
-    return Checked(counts, frozenset(tokens), tuple(damaged[:_MOST_NAMED]), max(0, len(damaged) - _MOST_NAMED))
+    more = max(0, len(damaged) - _MOST_NAMED)
+    messages, events = (logs.lines[log] for log in (0, 1))
+    return Checked(counts, messages, events, frozenset(tokens), tuple(damaged[:_MOST_NAMED]), more)
 
 
 class _Logs:
-    """Compares the rows of sessions, in their order, with their running checksums and their names."""
+    """Compares the rows of sessions, in their order, with their running checksums and their names; counts lines."""
 
     def __init__(self) -> None:
+        self.lines = Counter[int]()  # of each log
         self._log: tuple[Any, ...] = ()
         self._stop = self._crc = 0
 
@@ -261,6 +267,7 @@ class _Logs:
         data: bytes = as_bytes("data", row["data"])
         if table == "session_blobs":
             return name_of(data) == row["name"]
+        self.lines[row["log"]] += data.count(b"\n")
         log = row["tenant"], row["session"], row["log"]
         if log != self._log:
             self._log, self._stop, self._crc = log, 0, 0
