@@ -126,9 +126,35 @@ def test_a_restore_says_what_it_left_alone_and_which_database_the_settings_name(
     assert "s3cret" not in moved.stdout + moved.stderr
     assert command("memory", "add", "Harbour", "The ferry leaves at nine.", "--store", other).returncode == 0
     left = command("restore", path, "--replace", "all", "--store", other, "--apply")
-    assert (left.returncode, "the database is not empty and was left alone" in left.stderr) == (0, True)
+    assert (left.returncode, "nothing was restored: the database is not empty" in left.stdout) == (1, True)
+    assert "create a new one and name it with --store" in left.stderr
     assert "was restored and names" not in left.stderr
     drop_database(other)
+
+
+def test_a_restore_that_leaves_the_database_out_fails_and_does_not_offer_to_replace_it(
+    command: Command, home: str, database_url: str, tmp_path: Path
+) -> None:
+    filled(command, database_url)
+    path, config = str(tmp_path / "b.tar"), Path(find_home(home).config)
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text('locking = "flock"\n')
+    assert command("backup", path, "--store", database_url, "--apply").returncode == 0
+    assert command("memory", "add", "Harbour", "The ferry leaves at nine.", "--store", database_url).returncode == 0
+    planned = command("restore", path, "--store", database_url)
+    assert "left as it is: create a new one and name it with --store" in planned.stderr
+    assert "--replace" not in planned.stderr
+    assert "token" not in planned.stderr  # none of the backup will work
+    refused = command("restore", path, "--store", database_url, "--apply")
+    assert refused.returncode == 2
+    assert "--replace" not in refused.stderr
+    config.unlink()
+    partly = command("restore", path, "--store", database_url, "--apply")
+    assert partly.returncode == 1
+    assert re.search(r"^restored 1 part, .*; the database was left out$", partly.stdout, re.MULTILINE)
+    config.write_text('locking = "flock"\nredaction = "off"\n')
+    differs = command("restore", path, "--store", database_url)
+    assert f"restore {path} --replace config.toml --home" in differs.stderr
 
 
 def test_an_erasure_reaches_the_database_and_a_restore_knows_of_it(

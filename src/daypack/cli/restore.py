@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import cast
 
+from daypack.cli.main import EXIT_FAILED
 from daypack.cli.options import add_place, default_agent, record_deed, store_words
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadConfig, BadInput
@@ -21,6 +22,7 @@ from daypack.upkeep.backup.restore_plan import BroughtBack, Plan, Request, Resto
 _MOST_LINES = 20
 _CONFIG = "config.toml"
 _MOST_NAMES = 5  # in a command
+_DATABASE_LEFT = "a database that is not empty is left as it is: create a new one and name it with --store"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the plan or apply it."""
+    """Show the plan or apply it; exit code 1 if the records of a database were left out."""
     if args.plan and not args.apply:
         hint = "restore FILE --apply --plan ID"
         raise BadInput("--plan requires --apply", operation="restore", place="arguments", hint=hint)
@@ -68,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         _print_restored(restored)
     _mention_setting(restored, args.store)
     _mention_users([item.user for item in restored.restored], home.uid)
-    return 0
+    return EXIT_FAILED if restored.plan.leaves_database else 0
 
 
 def _deed(restored: Restored) -> Deed:
@@ -99,18 +101,20 @@ def _print_planned(planned: Plan, args: argparse.Namespace) -> int:
     if planned.unfinished:
         print_note("a restore was interrupted here: it is completed first")
     _mention_kept(planned.items)
-    _mention_tokens([item for item in planned.items if item.state in ("new", "replaced", "exists")], "will work")
+    _mention_tokens([*planned.restored, *planned.replaceable], "will work")
     if planned.restored:
         _mention_conditions(planned)
         print_note(f"restore with `{_command(planned, args)}`")
-    if planned.existing:
-        number = counted(len(planned.existing), "part")
+    if planned.leaves_database:
+        print_note(_DATABASE_LEFT)
+    if planned.replaceable:
+        number = len(planned.replaceable)
         whole = planned.replacing()
-        print_note(f"{number} that {_exist(len(planned.existing))} will be left as {_they(len(planned.existing))}")
+        print_note(f"{counted(number, 'part')} that {_exist(number)} will be left as {_they(number)}")
         if not planned.restored:
             _mention_conditions(whole)
         print_note(f"replace also what exists with `{_command(whole, args)}`, or use a new home with --home DIR")
-    elif not planned.restored:
+    if not planned.existing and not planned.restored:
         print_note("nothing to restore: everything in the backup is there")
     return 0
 
@@ -143,12 +147,6 @@ def _command(planned: Plan, args: argparse.Namespace) -> str:
 def _mention_kept(items: Sequence[RestoredItem]) -> None:
     if any(item.state == "kept" for item in items):
         print_note("the audit log of this home is kept: it only grows, and that of the backup is not restored")
-
-
-def _mention_database(left: Sequence[RestoredItem]) -> None:
-    """Say that the records of a database were not restored."""
-    if any(item.kind == "database" for item in left):
-        print_note("the database is not empty and was left alone: name a new one with --store, nothing is overwritten")
 
 
 def _mention_setting(restored: Restored, given: str | None) -> None:
@@ -210,28 +208,40 @@ def _print_erased(erased: Sequence[BroughtBack]) -> None:
 def _print_restored(restored: Restored) -> None:
     if restored.completed:
         print_note(f"completed an interrupted restore of {counted(restored.completed, 'part')}")
-    left = restored.plan.existing
+    left = restored.plan.replaceable
     if not restored.restored:
-        what = "what you named is as in the backup" if left else "everything in the backup is there"
-        if any(item.kind == "database" for item in left):
-            what = "what else you named is as in the backup" if len(restored.plan.items) > 1 else "nothing was changed"
-        print(f"nothing to restore: {what}")
-        _mention_database(left)
+        _print_unchanged(restored.plan)
         return
     _print_erased(restored.plan.brought_back)
     if restored.plan.brought_back:
         print_note("what was erased is back: erase it again with `daypack erase`")
     size = sum(item.bytes for item in restored.restored)
     replaced = f", {len(restored.replaced):,} of them replaced" if restored.replaced else ""
-    print(f"{colour('restored', 'green')} {counted(len(restored.restored), 'part')}, {size:,} bytes{replaced}")
+    missing = "; the database was left out" if restored.plan.leaves_database else ""
+    print(f"{colour('restored', 'green')} {counted(len(restored.restored), 'part')}, {size:,} bytes{replaced}{missing}")
     if left:
         print_note(
             f"{counted(len(left), 'part')} that {_exist(len(left))} {_was(len(left))} left as {_they(len(left))}"
         )
-    _mention_database(left)
+    if restored.plan.leaves_database:
+        print_note(_DATABASE_LEFT)
     _mention_kept(restored.plan.items)
     _mention_tokens(restored.restored, "work")
     print_note("indexes are built again when they are used; `daypack doctor` checks the sessions")
+
+
+def _print_unchanged(planned: Plan) -> None:
+    """Say why nothing was restored."""
+    if planned.leaves_database:
+        others = "what else you named is as in the backup" if planned.replaceable else "everything else is there"
+        others = f"; {others}" if len(planned.items) > 1 else ""
+        print(f"nothing was restored: the database is not empty{others}")
+        print_note(_DATABASE_LEFT)
+    elif planned.existing:
+        print("nothing to restore: what you named is as in the backup")
+    else:
+        print("nothing to restore: everything in the backup is there")
+    _mention_kept(planned.items)
 
 
 def _mention_users(users: Sequence[str], own: str) -> None:

@@ -12,7 +12,7 @@ the same records there, and continues with the files.
 
 import fcntl
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
@@ -123,14 +123,16 @@ def _check(planned: Plan, request: Request, path: str) -> None:
             f"these exist, and nothing is overwritten: {names}",
             operation="restore",
             place=planned.root,
-            hint=_hint_for(planned.existing[0]),
+            hint="; ".join(_ways_out(planned)),
         )
 
 
-def _hint_for(existing: RestoredItem) -> str:
-    if existing.kind == "database":
-        return "create a new database and name it with --store; a database is never overwritten"
-    return f"restore to a new home with --home, or replace them with --replace {existing.name} (or --replace all)"
+def _ways_out(planned: Plan) -> Iterator[str]:
+    if planned.replaceable:
+        name = planned.replaceable[0].name
+        yield f"restore to a new home with --home, or replace them with --replace {name} (or --replace all)"
+    if planned.leaves_database:
+        yield "create a new database and name it with --store: a database is never overwritten"
 
 
 def _refuse_in_use(root: str, item: RestoredItem, guard: Guard | None) -> None:

@@ -105,6 +105,16 @@ class Plan(Struct, frozen=True):
         return tuple(item for item in self.items if item.state == "exists")
 
     @property
+    def replaceable(self) -> tuple[RestoredItem, ...]:
+        """Those of them that a restore can replace; a database is never overwritten."""
+        return tuple(item for item in self.existing if item.kind != "database")
+
+    @property
+    def leaves_database(self) -> bool:
+        """True if the records of a database are left out, because the one they would go to is not empty."""
+        return len(self.existing) > len(self.replaceable)
+
+    @property
     def brought_back(self) -> tuple[BroughtBack, ...]:
         """What was erased and would be there again."""
         written = {(item.user, item.name) for item in self.restored}
@@ -118,8 +128,7 @@ class Plan(Struct, frozen=True):
     def replacing(self) -> "Plan":
         """Return the plan that replaces everything that exists."""
         items = tuple(
-            structs.replace(item, state="replaced") if item.state == "exists" and item.kind != "database" else item
-            for item in self.items
+            structs.replace(item, state="replaced") if item in self.replaceable else item for item in self.items
         )
         return structs.replace(self, id=_plan_id(self.digest, items, self.erased), items=items)
 
