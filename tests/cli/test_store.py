@@ -111,6 +111,42 @@ def test_a_backup_of_a_database_is_restored_into_another(command: Command, datab
     drop_database(other)
 
 
+def test_a_token_that_was_revoked_in_a_database_stays_revoked_in_one_that_is_restored(
+    command: Command, home: str, database_url: str, tmp_path: Path
+) -> None:
+    path, other = str(tmp_path / "b.tar"), new_database()
+    for user in ("ada", "eve"):
+        assert command("token", "new", user, "--store", database_url).returncode == 0
+    listed = json.loads(command("token", "list", "--store", database_url, "--json").stdout)
+    ids = {token["user"]: token["token_id"] for token in listed}
+    assert command("backup", path, "--store", database_url, "--apply").returncode == 0
+    assert command("token", "revoke", ids["ada"], "--store", database_url).returncode == 0
+    assert "1 token of the backup stays revoked" in command("restore", path, "--store", other).stderr
+    assert command("restore", path, "--store", other, "--apply").returncode == 0
+    tokens = json.loads(command("token", "list", "--store", other, "--json").stdout)
+    assert [token["token_id"] for token in tokens] == [ids["eve"]]
+    again = command("restore", path, "--store", other, "--apply")
+    assert (again.returncode, "everything in the backup is there" in again.stdout) == (0, True)
+    older = str(tmp_path / "later.tar")  # its records do not take the place of those that are newer
+    assert command("backup", older, "--store", other, "--apply").returncode == 0
+    assert command("token", "revoke", ids["eve"], "--store", other).returncode == 0
+    command("restore", older, "--store", other, "--replace", "all", "--apply")
+    noted = Path(find_home(home).folder, "revocations.jsonl").read_text()
+    assert [token in noted for token in ids.values()] == [True, True]
+    drop_database(other)
+
+
+def test_a_token_is_revoked_even_if_the_home_cannot_note_it(
+    command: Command, home: str, database_url: str, tmp_path: Path
+) -> None:
+    assert command("token", "new", "ada", "--store", database_url).returncode == 0
+    (token,) = json.loads(command("token", "list", "--store", database_url, "--json").stdout)
+    Path(find_home(home).folder, "revocations.jsonl").mkdir(parents=True)
+    done = command("token", "revoke", token["token_id"], "--store", database_url)
+    assert (done.returncode, "a restore of an older backup would let it work again" in done.stderr) == (0, True)
+    assert command("token", "list", "--store", database_url).stdout == ""
+
+
 def test_a_restore_says_what_it_left_alone_and_which_database_the_settings_name(
     command: Command, home: str, database_url: str, tmp_path: Path
 ) -> None:

@@ -6,10 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 from daypack.cli.options import add_place, natural
 from daypack.cli.terminal import json_text, print_note, safe_line
-from daypack.errors import BadInput
+from daypack.errors import BadInput, DaypackError
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.memory.audit_log.record import Deed, acting
 from daypack.memory.tools import Memories, open_memory
 from daypack.types.names import complete
+from daypack.upkeep.backup.records import Revocation, add_record, moment
 
 _MAX_DAYS = 36_500
 
@@ -82,7 +85,17 @@ def _revoke(args: argparse.Namespace, memories: Memories) -> int:
     owners = {token.token_id: token.user for token in memories.users.tokens()}
     token_id = complete(args.token, owners, what="tokens") or args.token
     deed = Deed(action="token.revoke", tool="token", user=owners.get(token_id, ""), target=token_id)
+    if token_id in owners:
+        _note(find_home(args.home, args.uid), token_id)  # before: if this is killed, it was meant
     with memories.backend.recording(deed) if token_id in owners else nullcontext():
         memories.users.revoke(token_id)
     print(json_text({"revoked": token_id}) if args.json else f"revoked {safe_line(token_id)}")
     return 0
+
+
+def _note(home: Home, token_id: str) -> None:
+    """Note in the home that a token is revoked; where that is not possible, it is revoked all the same."""
+    try:
+        add_record(home.folder, Revocation(moment(), token_id))
+    except DaypackError as error:
+        print_note(f"a restore of an older backup would let it work again: {safe_line(str(error))}")

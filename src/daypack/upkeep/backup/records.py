@@ -1,10 +1,11 @@
-"""What a user's folder remembers of backups and erasures, so that neither undoes the other unnoticed.
+"""What a user's folder remembers of backups, erasures and revoked tokens, so that none undoes another unnoticed.
 
     backups.jsonl    {"path":"/mnt/b/1.tar","digest":"sha256:…","created_at":"2026-11-17T21:00:00.000Z","scope":"user"}
     erasures.jsonl   {"at":"2026-11-17T22:00:00.000Z","kind":"literal","digest":"hmac-sha256:…","marker":"[erased:…]",
                       "sessions":["default/work"],"memories":["mem_…"],"backups":["sha256:… default/old"]}
+    revocations.jsonl {"at":"2026-11-17T22:00:00.000Z","token":"5c1e…"}
 
-Both only grow. Lines that cannot be read are skipped.
+They only grow. Lines that cannot be read are skipped.
 """
 
 import os
@@ -23,6 +24,8 @@ from daypack.history.logs.lines import UNREADABLE
 
 BACKUPS = "backups.jsonl"
 ERASURES = "erasures.jsonl"
+REVOCATIONS = "revocations.jsonl"
+MERGED = (ERASURES, REVOCATIONS)  # where a restore adds the lines of a backup to those that are there
 
 
 class KnownBackup(Struct, frozen=True):
@@ -46,7 +49,15 @@ class Erasure(Struct, frozen=True):
     backups: tuple[str, ...] = ()  # digest and session (or "memory") of those that are only in a backup
 
 
-Line = TypeVar("Line", KnownBackup, Erasure)
+class Revocation(Struct, frozen=True):
+    """A token that was revoked, of memories in files or in any database."""
+
+    at: str
+    token: str
+
+
+Line = TypeVar("Line", KnownBackup, Erasure, Revocation)
+_FILES: dict[type[Struct], str] = {KnownBackup: BACKUPS, Erasure: ERASURES, Revocation: REVOCATIONS}
 
 
 def moment() -> str:
@@ -65,10 +76,15 @@ def erasures(folder: str) -> list[Erasure]:
     return _read(os.path.join(folder, ERASURES), Erasure)
 
 
-def add_record(folder: str, record: KnownBackup | Erasure) -> None:
+def revocations(folder: str) -> set[str]:
+    """Return the tokens that a user's folder knows to be revoked."""
+    return {revocation.token for revocation in _read(os.path.join(folder, REVOCATIONS), Revocation)}
+
+
+def add_record(folder: str, record: KnownBackup | Erasure | Revocation) -> None:
     """Append a record durably; with memories in a database, it may be the first file of the home."""
     atomic.make_folders(folder)
-    path = os.path.join(folder, BACKUPS if isinstance(record, KnownBackup) else ERASURES)
+    path = os.path.join(folder, _FILES[type(record)])
     _append(path, msgspec.json.encode(record) + b"\n")
 
 

@@ -27,7 +27,7 @@ from daypack.upkeep.backup.database.member import restore_database
 from daypack.upkeep.backup.exchange import exchange
 from daypack.upkeep.backup.extraction import extract, remove_tree
 from daypack.upkeep.backup.manifest import Backup, is_item
-from daypack.upkeep.backup.records import ERASURES, add_lines
+from daypack.upkeep.backup.records import MERGED, add_lines
 from daypack.upkeep.backup.restore_plan import STAGING, Plan, Request, RestoredItem, plan_restore
 from daypack.upkeep.backup.snapshot import STORE
 from daypack.upkeep.backup.stores import drop_tokens, revoked_tokens
@@ -173,8 +173,8 @@ def _move(root: str, step: Step, aside: str) -> None:
         _drop_revoked(root, staged, target, step)
     if not os.path.lexists(target):
         os.rename(staged, target)
-    elif os.path.basename(target) == ERASURES and os.path.lexists(staged):
-        add_lines(target, staged)  # no record is lost, not even of an erasure that runs at the moment
+    elif os.path.basename(target) in MERGED and os.path.lexists(staged):
+        add_lines(target, staged)  # no record is lost, not even of what runs at the moment
     elif os.lstat(target).st_ino != step.inode:
         with _locked(root, target):
             atomic.make_folders(os.path.dirname(aside))
@@ -190,8 +190,8 @@ def _drop_revoked(root: str, staged: str, target: str, step: Step) -> None:
     if os.path.lexists(target) and os.lstat(target).st_ino == step.inode:
         return  # in its place; what is staged now is the store that it replaced
     copy = os.path.join(staged, STORE)
-    audit = Home(root, step.path.split("/")[1]).audit
-    drop_tokens(copy, revoked_tokens(copy, os.path.join(target, STORE), audit))
+    home = Home(root, step.path.split("/")[1])
+    drop_tokens(copy, revoked_tokens(copy, os.path.join(target, STORE), home))
 
 
 @contextmanager

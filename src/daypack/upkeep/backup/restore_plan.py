@@ -17,7 +17,7 @@ from daypack.upkeep.backup.database.member import state_of, target_of
 from daypack.upkeep.backup.database.restoring import filled
 from daypack.upkeep.backup.extraction import check_digests, extract
 from daypack.upkeep.backup.manifest import Backup, File, Item, ItemKind, Scope
-from daypack.upkeep.backup.records import ERASURES, Erasure, erasures
+from daypack.upkeep.backup.records import MERGED, Erasure, erasures
 from daypack.upkeep.backup.scratch import scratch_folder
 from daypack.upkeep.backup.snapshot import STORE
 from daypack.upkeep.backup.stores import is_same_store, revoked_tokens, tokens_of
@@ -27,7 +27,7 @@ STAGING = ".restore"  # in the root
 _ID_DIGITS = 12
 _ERASED = b'"history.erased"'
 _AUDIT = "audit"
-# What exists is left as it is, unless it is named: then it is replaced. Records of erasures are merged. An audit log
+# What exists is left as it is, unless it is named: then it is replaced. Records (`MERGED`) are merged. An audit log
 # only grows: the one that is there is kept, whatever is named.
 State = Literal["new", "same", "exists", "replaced", "merged", "kept"]
 _RESTORED: tuple[State, ...] = ("new", "replaced", "merged")
@@ -226,8 +226,8 @@ def _restored(root: str, backup: Backup, item: Item, request: Request) -> Restor
         others = (file for file in files if file.path != store)
         state = "same" if is_same and all(_is_same(root, file, request) for file in others) else "exists"
     if state == "exists":
-        if item.kind == "file" and item.name in (ERASURES, _AUDIT):
-            state = "merged" if item.name == ERASURES else "kept"
+        if item.kind == "file" and item.name in (*MERGED, _AUDIT):
+            state = "merged" if item.name in MERGED else "kept"
         elif "all" in request.replace or item.name in request.replace:
             state = "replaced"
     return RestoredItem(
@@ -271,7 +271,7 @@ def _compare_store(root: str, backup: Backup, store: str, request: Request) -> t
         copy = os.path.join(folder, store)
         copied = tokens_of(copy)
         user = place_of(store, request).split("/")[1]
-        revoked = revoked_tokens(copy, current, Home(root, user).audit)
+        revoked = revoked_tokens(copy, current, Home(root, user))
         is_same = os.path.lexists(current) and is_same_store(copy, current, revoked)
     return (len(copied.ids) if copied else 0) - len(revoked), len(revoked), is_same
 

@@ -1,7 +1,7 @@
 """Compares the store in a backup with the one in its place, and keeps tokens that were revoked since revoked.
 
-A token is known to be revoked if the audit log says so, or if it is gone from the store that it was copied from. A new
-store has another id: what it lacks says nothing.
+A token is known to be revoked if the home has a record of it, if the audit log says so, or if it is gone from the store
+that it was copied from. A new store has another id: what it lacks says nothing.
 """
 
 import os
@@ -14,8 +14,10 @@ from daypack.errors import Damaged, DaypackError
 from daypack.files import atomic, read_only
 from daypack.files.database import BUSY_SECONDS
 from daypack.files.durable import sync_commits
+from daypack.history.layout import Home
 from daypack.memory.audit_log.log import NAME as AUDIT
 from daypack.memory.audit_log.reading import Selection, read_lines, select
+from daypack.upkeep.backup.records import revocations
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -45,21 +47,21 @@ def tokens_of(path: str) -> Tokens | None:
         return None
 
 
-def revoked_tokens(copy: str, current: str, audit: str) -> frozenset[str]:
+def revoked_tokens(copy: str, current: str, home: Home) -> frozenset[str]:
     """Return the tokens of a copied store that were revoked where it is restored to."""
     copied, there = tokens_of(copy), tokens_of(current)
     if copied is None or not copied.ids:
         return frozenset()
-    revoked = audited_revocations(audit)
+    revoked = known_revocations(home)
     if there is not None and there.store == copied.store:
         revoked |= copied.ids - there.ids
     return frozenset(copied.ids & revoked)
 
 
-def audited_revocations(audit: str) -> set[str]:
-    """Return the tokens that an audit log says were revoked; also if that was interrupted: it was meant."""
-    lines = select(read_lines(os.path.join(audit, AUDIT)), Selection(action="token.revoke"))
-    return {line.target for line in lines}
+def known_revocations(home: Home) -> set[str]:
+    """Return the tokens that a home knows to be revoked; also if that was interrupted: it was meant."""
+    lines = select(read_lines(os.path.join(home.audit, AUDIT)), Selection(action="token.revoke"))
+    return revocations(home.folder) | {line.target for line in lines}
 
 
 def drop_tokens(path: str, revoked: AbstractSet[str]) -> None:

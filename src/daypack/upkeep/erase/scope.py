@@ -15,7 +15,7 @@ from daypack.history.layout import Home, Layout
 from daypack.history.sessions import find_session
 from daypack.plain_files import open_plain
 from daypack.turn.memory_binding import read_binding
-from daypack.upkeep.backup.records import BACKUPS, ERASURES
+from daypack.upkeep.backup.records import BACKUPS, MERGED
 from daypack.upkeep.erase.copies import Copies
 from daypack.upkeep.erase.log_lines import read_lines
 from daypack.upkeep.erase.spellings import Spellings
@@ -131,7 +131,7 @@ def files_holding(
     for folder, folders, names in os.walk(home.folder):
         if folder == home.folder:
             folders[:] = [name for name in folders if name not in _SKIPPED]
-            names = [name for name in names if name not in (BACKUPS, ERASURES)]  # noqa: PLW2901 — times and digests
+            names = [name for name in names if name not in (BACKUPS, *MERGED)]  # noqa: PLW2901 — times and digests
         folders[:] = sorted(name for name in folders if os.path.join(folder, name) not in reached)
         for name in sorted(names):
             path = os.path.join(folder, name)

@@ -13,7 +13,7 @@ from daypack.upkeep.backup.database.lines import NAME, Reader, Sum, check
 from daypack.upkeep.backup.database.restoring import is_empty, restore_records
 from daypack.upkeep.backup.extraction import check_digests
 from daypack.upkeep.backup.manifest import Backup, Item
-from daypack.upkeep.backup.stores import audited_revocations
+from daypack.upkeep.backup.stores import known_revocations
 from daypack.upkeep.backup.tarball import not_a_backup, read_member
 from daypack.upkeep.database import find_database
 
@@ -53,7 +53,7 @@ def target_of(home: Home, backup: Backup) -> Generator[Database]:
 def state_of(database: Database, backup: Backup, item: Item, home: Home) -> State:
     """Compare the records in a backup with those in the database."""
     checked = check(records_of(backup, item))
-    revoked = _revoked(checked.tokens, home)
+    revoked = checked.tokens & known_revocations(home)
     if database.run("restore", is_empty, _READING):
         return State("new", checked.tokens, revoked)
     expected = Sum()
@@ -68,11 +68,6 @@ def restore_database(home: Home, backup: Backup, source: str) -> None:
     """Restore the records of a database, all or none; tokens that were revoked since stay revoked."""
     item = next(item for item in backup.manifest.items if item.path == source)
     check_digests(backup, backup.files_of(item))
-    revoked = _revoked(check(records_of(backup, item)).tokens, home)
+    revoked = check(records_of(backup, item)).tokens & known_revocations(home)
     with target_of(home, backup) as database:
         restore_records(database, lambda: records_of(backup, item), revoked)
-
-
-def _revoked(tokens: frozenset[str], home: Home) -> frozenset[str]:
-    """Return the tokens that the audit log of the home says were revoked."""
-    return tokens & audited_revocations(home.audit) if tokens else tokens
