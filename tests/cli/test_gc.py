@@ -47,7 +47,7 @@ def test_the_plan_is_printed_and_nothing_is_removed(home: str, command: Command)
     assert "context/pack.json: older than 1d" in done.stdout
     assert "unreferenced, and history can reproduce it" in done.stdout
     assert "5 files removable" in done.stdout
-    assert "remove with `daypack gc work --apply`" in done.stdout
+    assert f"remove with `daypack gc work --home {home} --apply`" in done.stdout
     assert "1 child file: children are kept unless --children is given" in done.stdout
     assert sorted(folder.rglob("*")) == before
     assert APPLIED not in events(folder)

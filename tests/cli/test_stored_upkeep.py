@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 from pathlib import Path
 
 import psycopg
@@ -78,6 +80,7 @@ def test_caches_are_listed_and_removed_and_sessions_in_files_are_not(
     assert bare_command("gc", "--caches", "--apply").stdout == "0 caches removed, 0 bytes; 1 cache kept\n"
     listed = bare_command("gc", "--caches", "--older", "0d")
     assert "1 cache removable" in listed.stdout
+    assert re.search(r"default/work: last used \d+ s ago$", listed.stdout, re.MULTILINE)
     assert os.path.isdir(caches)
     removed = bare_command("gc", "--caches", "--older", "0d", "--apply")
     assert "1 cache removed" in removed.stdout
@@ -86,6 +89,19 @@ def test_caches_are_listed_and_removed_and_sessions_in_files_are_not(
         assert len(session.tail(100)) == 6
     with daypack.open_session("plain", home=home, store="", create=False):
         pass
+
+
+def test_the_command_that_is_named_removes_the_caches_that_were_listed(
+    stored: str, home: str, bare_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DAYPACK_STORE_URL")
+    monkeypatch.delenv("DAYPACK_UID")
+    monkeypatch.setenv("DAYPACK_HOME", f"{home}-2")
+    listed = bare_command("gc", "--caches", "--older", "0d", "--home", home, "--uid", UID, "--store", stored).stdout
+    named = shlex.split(listed.partition("`daypack ")[2].partition("`")[0])
+    done = bare_command(*(stored if word == "URL" else word for word in named))
+    assert "1 cache removed" in done.stdout, done.stderr
+    assert not os.path.exists(find_home(home, UID).caches)
 
 
 def test_caches_of_other_databases_and_of_deleted_sessions_may_go(

@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Sequence
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, find_name, record_deed, store_words
+from daypack.cli.options import add_place, find_name, place_words, record_deed
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
 from daypack.history.home import find_home
@@ -86,7 +86,7 @@ def _plan(home: Home, request: Request, args: argparse.Namespace) -> int:
     size = f"{counted(sum(item.files for item in planned.items), 'file')}, {planned.bytes:,} bytes"
     print(f"plan {planned.id}: {counted(len(planned.items), 'part')}, {size}, to {safe_line(target)}")
     scope = f" --session {shell_word(args.session)}" if args.session else " --all-users" if args.all_users else ""
-    words = " ".join(["daypack backup", f"{shell_word(args.file)}{scope}", *store_words(args), "--apply"])
+    words = " ".join(["daypack backup", f"{shell_word(args.file)}{scope}", *place_words(args), "--apply"])
     print_note(f"make it with `{words}`")
     return 0
 

@@ -9,14 +9,16 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from daypack.cli.main import EXIT_DAMAGE, EXIT_FAILED
-from daypack.cli.options import add_place, existing_agent, find_name, natural, since
+from daypack.cli.options import add_place, existing_agent, find_name, natural, place_words, since
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_error, print_note, safe_line, shell_word
 from daypack.errors import BadInput, Damaged, DaypackError, SessionMissing
 from daypack.history.home import find_home
 from daypack.history.layout import Home
 from daypack.session import open_session
+from daypack.text.columns import age
 from daypack.upkeep.archive import Guard, Moved, archive, delete, restore, sweep
 from daypack.upkeep.gc.apply import Applied, apply
 from daypack.upkeep.gc.plan import Plan, plan
@@ -25,7 +27,7 @@ from daypack.upkeep.gc.progress import CollectionProgress
 
 _MOVES = ("archive", "restore", "delete")
 _MOST_LINES = 40
-_UNUSED_SECONDS = 30 * 86_400  # a cache that was not used so long is removable
+_UNUSED = "30d"  # a cache that was not used so long is removable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="caches of sessions in databases: unused ones, and those of other databases and deleted sessions",
     )
     parser.add_argument(
-        "--older", metavar="AGE", type=since, help="with --caches: not used for this long (default: 30d; 0d: all)"
+        "--older", metavar="AGE", type=_age, help="with --caches: not used for this long (default: 30d; 0d: all)"
     )
     parser.add_argument("--apply", action="store_true", help="delete the removable files (default: only list them)")
     parser.add_argument(
@@ -54,6 +56,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="archive or delete a session that is in use")
     parser.add_argument("--yes", action="store_true", help="confirm --delete")
     add_place(parser, session=None)
+
+
+def _age(text: str) -> str:
+    """Refuse what is no age, and keep its spelling for the command that is suggested."""
+    since(text)
+    return text
 
 
 def run(args: argparse.Namespace) -> int:
@@ -131,8 +139,14 @@ def _print(planned: Plan, applied: Applied | None, args: argparse.Namespace) -> 
     elif planned.missing:
         print(f"{counted(len(removals), 'file')} removable, but nothing is removed while a file is missing")
     else:
-        command = f"; remove with `daypack gc {shell_word(args.session)} --apply`" if removals else ""
+        children = ["--children"] if args.children else []
+        command = _removing(args, shell_word(args.session), *children) if removals else ""
         print(f"{counted(len(removals), 'file')} removable, {freed:,} bytes{command}")
+
+
+def _removing(args: argparse.Namespace, *words: str) -> str:
+    """Return the end of a line that names the command for what was listed."""
+    return f"; remove with `{' '.join(['daypack gc', *words, *place_words(args), '--apply'])}`"
 
 
 def _as_json(agent: str, planned: Plan, applied: Applied | None) -> dict[str, object]:
@@ -146,19 +160,22 @@ def _run_caches(args: argparse.Namespace) -> int:
     from daypack.upkeep.caches import WORDS, plan_caches, remove_caches  # noqa: PLC0415 — few have a database
 
     home = find_home(args.home, args.uid)
-    planned = plan_caches(home, time.time() - _UNUSED_SECONDS if args.older is None else args.older)
+    planned = plan_caches(home, since(args.older or _UNUSED))
     removed = remove_caches(home, planned) if args.apply else None
     if args.json:
         print(json_text({"plan": planned, "applied": removed}))
         return 0
     shown = planned.removable if removed is None else removed
     for cache in shown[:_MOST_LINES]:
-        print(f"{cache.bytes:>11,}  {safe_line(cache.agent)}/{safe_line(cache.session)}: {WORDS[cache.reason]}")
+        used = datetime.fromtimestamp(cache.used_at, UTC).isoformat()
+        why = WORDS.get(cache.reason) or f"last used {age(used, time.time())} ago"
+        print(f"{cache.bytes:>11,}  {safe_line(cache.agent)}/{safe_line(cache.session)}: {why}")
     if len(shown) > _MOST_LINES:
         print(f"… and {len(shown) - _MOST_LINES:,} more; --json lists all")
     freed = f"{counted(len(shown), 'cache')} {'removable' if removed is None else 'removed'}"
     freed += f", {sum(cache.bytes for cache in shown):,} bytes"
-    command = "; remove with `daypack gc --caches --apply`" if removed is None and shown else ""
+    older = ["--older", shell_word(args.older)] if args.older else []
+    command = _removing(args, "--caches", *older) if removed is None and shown else ""
     print(f"{freed}; {counted(len(planned.caches) - len(shown), 'cache')} kept{command}")
     return 0
 
@@ -218,7 +235,8 @@ def _print_total(
     elif not results and not failed:
         print_note(f"no sessions in {safe_line(home.folder)}")
     else:
-        done = "collected" if args.apply else "checked; remove with `daypack gc --all --apply`"
+        children = ["--children"] if args.children else []
+        done = "collected" if args.apply else f"checked{_removing(args, '--all', *children)}"
         print(f"{counted(len(results), 'session')} {done}")
     if missing or any(isinstance(error, Damaged) for error in failed):
         return EXIT_DAMAGE

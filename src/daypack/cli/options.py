@@ -71,6 +71,16 @@ def store_words(args: argparse.Namespace) -> list[str]:
     return ["--store", shell_word(args.store) if args.store == shown_address(args.store) else "URL"]
 
 
+def place_words(args: argparse.Namespace) -> list[str]:
+    """Return the options of `add_place` for a command to suggest, as they were given."""
+    words: list[str] = []
+    for option in ("home", "agent", "uid"):
+        given = getattr(args, option)
+        if given and not (option == "agent" and given == default_agent()):
+            words += [f"--{option}", shell_word(given)]
+    return words + store_words(args)
+
+
 @contextmanager
 def with_store(args: argparse.Namespace) -> Generator[None]:
     """Make the address of --store the setting of this process, and of those it starts; they never see it as a word."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from daypack.cli.main import EXIT_FAILED
-from daypack.cli.options import add_place, default_agent, record_deed, store_words
+from daypack.cli.options import add_place, place_words, record_deed
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadConfig, BadInput
 from daypack.history.home import find_home
@@ -134,11 +134,8 @@ def _command(planned: Plan, args: argparse.Namespace) -> str:
     words = ["daypack restore", shell_word(args.file)]
     names = list(dict.fromkeys(item.name for item in planned.replaced))
     words += ["--replace all"] if len(names) > _MOST_NAMES else [f"--replace {shell_word(name)}" for name in names]
-    for option in ("session", "home", "agent", "uid"):
-        given = getattr(args, option)
-        is_usual = option == "agent" and given == default_agent()
-        words += [f"--{option} {shell_word(given)}"] if given and not is_usual else []
-    words += store_words(args)
+    words += [f"--session {shell_word(args.session)}"] if args.session else []
+    words += place_words(args)
     words += ["--with-erased"] if planned.brought_back else []
     words += ["--force"] if planned.needs_force else []
     return " ".join([*words, "--apply", "--plan", planned.id])

@@ -21,12 +21,7 @@ from daypack.upkeep.gc.session_files import size_of
 
 # other: of a database that no setting names; gone: its session was deleted; unused: nothing was fetched for a while.
 Reason = Literal["other", "gone", "unused", "kept"]
-WORDS: dict[Reason, str] = {
-    "other": "of a database that is not configured",
-    "gone": "the session is gone",
-    "unused": "not used lately",
-    "kept": "in use lately",
-}
+WORDS: dict[Reason, str] = {"other": "of a database that is not configured", "gone": "the session is gone"}
 _GOING = f"{atomic.TEMPORARY}cache"
 
 
