@@ -136,6 +136,8 @@ def test_a_session_in_a_database_is_not_archived_and_is_deleted_when_its_policy_
     kept = bare_command("gc", "work", "--delete", "--yes", "--force")
     assert kept.returncode == 2
     assert "policy" in kept.stderr
+    assert "daypack copy URL DIR --session default/work" in kept.stderr
+    assert "--archive" not in kept.stderr
     policy = Path(find_home(home).session("default", "work").derived("gc_policy"))
     policy.write_text("keep_messages=0\nkeep_events=0\n")
     deleted = bare_command("gc", "work", "--delete", "--yes", "--force")

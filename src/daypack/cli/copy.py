@@ -16,8 +16,8 @@ from daypack.upkeep.copy.plan import Plan, Request, is_address, plan
 
 _MOST_LINES = 20
 _WAY_OUT = (
-    "what conflicts is not copied, and not overwritten; archive or delete it at one side"
-    " (`daypack gc SESSION --archive`), then copy again"
+    "what conflicts is not copied, and not overwritten; archive a session that is in files"
+    " (`daypack gc SESSION --archive`) or delete it at one side (`… --delete --yes`), then copy again"
 )
 _WORDS = {
     "new": "new",

@@ -139,8 +139,12 @@ def _refuse_stored(home: Home, agent: str, name: str, operation: str) -> None:
     if home.database is None:
         return
     problem = "sessions of this home are in a database, and an archive has files"
-    hint = f"copy it to a folder first: `daypack copy URL DIR --session {quote(agent)}/{quote(name)}`"
-    raise BadInput(problem, operation=operation, place=f"{agent}/{name}", hint=hint)
+    raise BadInput(problem, operation=operation, place=f"{agent}/{name}", hint=_copying(agent, name))
+
+
+def _copying(agent: str, name: str) -> str:
+    """Return how to keep a session that is in a database."""
+    return f"copy it to a folder first: `daypack copy URL DIR --session {quote(agent)}/{quote(name)}`"
 
 
 def _delete_stored(home: Home, layout: Layout, guard: Guard) -> Moved:
@@ -254,13 +258,10 @@ def _check_policy(home: Home, layout: Layout) -> None:
     finally:
         history.close()
     if not policy.allows_deletion:
-        raise BadInput(
-            "the session's policy keeps its messages and events",
-            operation="delete",
-            place=layout.folder,
-            hint=f"archive it first with --archive, or write keep_messages=0 and keep_events=0 into "
-            f"{layout.derived('gc_policy')}",
-        )
+        keep = "archive it first with --archive" if home.database is None else _copying(layout.agent, layout.name)
+        hint = f"{keep}, or write keep_messages=0 and keep_events=0 into {layout.derived('gc_policy')}"
+        problem = "the session's policy keeps its messages and events"
+        raise BadInput(problem, operation="delete", place=layout.folder, hint=hint)
 
 
 def _mtime(path: str) -> float:

@@ -118,6 +118,21 @@ def test_one_session_of_a_database_is_refused_with_the_way_to_copy_it(place: Hom
     assert "daypack copy" in refused.value.hint
 
 
+def test_a_restore_of_sessions_of_a_database_names_no_option_that_does_not_help(
+    place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "b.tar")
+    back_up(place, BackupRequest(), path)
+    with pytest.raises(BadInput, match="no session default/work") as alone:
+        plan_restore(place.root, path, Request(session="work"))
+    assert "restored together" in alone.value.hint
+    monkeypatch.delenv("DAYPACK_STORE_URL")
+    with pytest.raises(BadInput, match="memories and sessions of a database, and none is named") as unnamed:
+        plan_restore(place.root, path, Request())
+    assert "--store" in unnamed.value.hint
+    assert "--session" not in unnamed.value.hint
+
+
 def test_what_was_erased_since_does_not_come_back_unnoticed(
     place: Home, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -204,6 +204,9 @@ def _choose(backup: Backup, request: Request) -> list[Item]:
         names = sorted(item.name for item in manifest.items if item.kind == "session")
         shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
         hint = f"it has {shown}" if names else "it has no sessions"
+        if any(item.sessions for item in manifest.items):
+            whole = "its sessions of a database are restored together: `daypack restore FILE --store URL`"
+            hint = f"{hint}; {whole}" if names else whole
         raise BadInput(f"no session {name} in it", operation="restore", place=backup.path, hint=hint)
     return found
 

@@ -159,7 +159,7 @@ class SessionConflict(BadInput):
 
 
 def _conflict(problem: str, place: str) -> SessionConflict:
-    hint = "nothing of it was changed; delete or archive it there, then copy again"
+    hint = "nothing of it was changed; delete it there, or archive it if it is in files, then copy again"
     return SessionConflict(problem, operation=_OPERATION, place=place, hint=hint)
 
 

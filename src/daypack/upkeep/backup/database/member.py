@@ -41,8 +41,10 @@ def target_of(home: Home, backup: Backup) -> Generator[Database]:
     """Open the database that a setting names, for a backup that has records of one."""
     database = find_database(home)
     if database is None:
-        hint = "name an empty database with --store postgresql://…, or only a session with --session"
-        problem = "the backup has memories of a database, and none is named"
+        hint = "name an empty database with --store postgresql://…"
+        if any(item.kind == "session" for item in backup.manifest.items):
+            hint += ", or only a session with --session"
+        problem = "the backup has memories and sessions of a database, and none is named"
         raise BadInput(problem, operation="restore", place=backup.path, hint=hint)
     try:
         yield database
