@@ -4,6 +4,9 @@
 """
 
 import os
+import shutil
+import stat
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
@@ -29,6 +32,7 @@ from daypack.plain_files import open_fd
 from daypack.turn.prepare import Turns
 from daypack.types.kinds import SESSION_STATES
 from daypack.upkeep.copy.port import Extent, Small
+from daypack.upkeep.gc.session_files import temporary_files
 from daypack.upkeep.rebuild import rebuild
 from daypack.upkeep.session_settings import settings_of
 
@@ -45,6 +49,7 @@ class FolderSession:
         self._layout = layout
         self._opened = ExitStack()
         self._fds: list[int] = []
+        self._began = time.time()
         self.place = layout.folder
 
     @property
@@ -180,6 +185,7 @@ class FolderSession:
     def finish(self) -> None:
         """Write what follows from the logs: the state, when it was changed, the newest text and context/."""
         self.close()
+        self._remove_unfinished_writes()
         config = settings_of(self._home, self._layout)
         with suppress(DaypackError), warnings.catch_warnings():  # derived: the next use makes it
             warnings.simplefilter("ignore", DamageWarning)  # damage is copied too: `doctor` reports it
@@ -193,6 +199,16 @@ class FolderSession:
                 history.close()
         atomic.discard(os.path.join(self._layout.folder, _MARKER))
         atomic.sync_folder(self._layout.folder)
+
+    def _remove_unfinished_writes(self) -> None:
+        """Remove what a killed copy left; a write of another process that uses the session already is newer."""
+        for path, facts in temporary_files(self._layout.folder, self._layout.context):
+            if facts.st_mtime >= self._began:
+                continue
+            if stat.S_ISDIR(facts.st_mode):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                atomic.discard(path)
 
     def _restore_facets(self, history: History) -> None:
         state = "active"
