@@ -1,11 +1,18 @@
 """What a database and its account may bring along: settings, encodings, rights, and what others made there."""
 
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
 import postgres_server
 import psycopg
 import pytest
 
-from daypack.errors import BadConfig
+from daypack.errors import BadConfig, StorageFailed
+from daypack.postgres import database as module
+from daypack.postgres import migrations
 from daypack.postgres.database import Database
+from daypack.postgres.migrations import UPGRADE_LOCK, Migration, list_migrations
 from daypack.postgres.transaction import Scope, Transaction
 
 pytestmark = postgres_server.needs_postgres
@@ -58,3 +65,53 @@ def test_a_schema_of_that_name_that_others_made_is_refused(inside: str) -> None:
     with pytest.raises(BadConfig, match="a schema daypack that is not of daypack"):
         Database(url).check("test")
     postgres_server.drop_database(url)
+
+
+@pytest.fixture
+def slow_step(monkeypatch: pytest.MonkeyPatch) -> int:
+    """The number of a step that takes longer than a check waits, and than the account lets a statement take."""
+    steps = list_migrations()
+    number = steps[-1].number + 1
+    steps.append(Migration(number, "slow", 0, "SELECT pg_sleep(0.5)"))
+    monkeypatch.setattr(module, "list_migrations", lambda: steps)
+    monkeypatch.setattr(migrations, "list_migrations", lambda: steps)
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.1)
+    return number
+
+
+def _schema(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT max(number) FROM daypack.migrations").fetchone()
+    assert row
+    return row[0]
+
+
+def test_a_step_that_takes_longer_than_a_check_waits_is_applied_by_the_check(database_url: str, slow_step: int) -> None:
+    server = postgres_server.running_server()
+    _run(server.url(), "CREATE ROLE hasty LOGIN SUPERUSER", "ALTER ROLE hasty SET statement_timeout = '100ms'")
+    database = Database(database_url.replace("postgres@", "hasty@"))
+    assert database.check("test") == (1,)
+    assert _schema(database_url) == slow_step
+    database.close()
+
+
+@contextmanager
+def _upgrading(url: str) -> Generator[psycopg.Connection[tuple[object, ...]]]:
+    """Be a process that upgrades the schema."""
+    with psycopg.connect(url) as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (UPGRADE_LOCK,))
+        yield connection
+
+
+def test_a_first_use_waits_while_another_process_upgrades_the_schema(database_url: str, slow_step: int) -> None:
+    database = Database(database_url)
+    with _upgrading(database_url) as other:
+        with pytest.raises(StorageFailed, match="another process is upgrading the schema"):
+            database.require_no_upgrade("test")
+        ending = threading.Timer(0.5, other.rollback)
+        ending.start()
+        assert database.check("test") == (1,)
+        ending.join()
+    database.require_no_upgrade("test")
+    assert _schema(database_url) == slow_step
+    database.close()

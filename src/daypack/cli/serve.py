@@ -82,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
     with open_memory(home=args.home, uid=args.uid, user=args.user, memory=args.memory) as memories:
         if (server := memories.backend.server) is not None:
             server.database.patience = DATABASE_SECONDS
+            server.database.prepare("serve")  # an upgrade of the schema may take longer than a check waits
             memories.backend.check()  # else it would listen and refuse every call
         if memories.default_memory:
             memories.default_memory = memories.find_memory(memories.default_memory)

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from daypack import postgres
-from daypack.errors import CommitUnknown, DaypackError
+from daypack.errors import CommitUnknown, DaypackError, StorageFailed
 from daypack.forks import ThreadLock
 from daypack.postgres.address import check_address, shown
 from daypack.postgres.calls import Call
@@ -30,6 +30,7 @@ from daypack.postgres.migrations import (
     SCHEMA,
     applied,
     check_encoding,
+    is_upgrading,
     list_migrations,
     migrate,
     schema_of_vector,
@@ -278,7 +279,29 @@ class Database:
     def check(self, operation: str, query: str = "SELECT 1") -> tuple[Any, ...] | None:
         """Return the first row of a query that writes nothing; raise if the database does not answer now."""
         with self.limited(CHECK_SECONDS):
+            self.prepare(operation)
+        with self.limited(CHECK_SECONDS):  # also after a first use that took longer
             return self._repeat(operation, lambda transaction: transaction.row(query), _READING, resolves=True)
+
+    def prepare(self, operation: str) -> None:
+        """Bring the schema up to date, if this is the first use: however long that takes, if the server answers."""
+        psycopg_for(operation)
+        self._connections(operation)
+
+    def require_no_upgrade(self, operation: str) -> None:
+        """Raise if another process is upgrading the schema: calls that have not used it yet wait for that."""
+        psycopg = psycopg_for(operation)
+        from daypack.postgres.silence import connect  # noqa: PLC0415 — imports psycopg
+
+        check_readable(self.url, operation, self.place)
+        try:
+            with connect(self.url, _PROBE_SECONDS) as one:
+                upgrading = is_upgrading(one)
+        except psycopg.Error as error:
+            raise self._refusal(operation, error) from error
+        if upgrading:
+            problem, hint = "another process is upgrading the schema", "wait until it has finished"
+            raise StorageFailed(problem, operation=operation, place=self.place, hint=hint)
 
     @contextmanager
     def limited(self, seconds: float) -> Generator[None]:
@@ -351,6 +374,7 @@ class Database:
                     one.until, one.end = until, self._joined.until
                     check_encoding(one, self.place)
                     if applied(one, self.place) < list_migrations()[-1].number:
+                        one.end = math.inf  # given up, it would be rolled back, and begin anew at the next call
                         migrate(one, self.place)
                     self._path = f"{SCHEMA}, {schema_of_vector(one)}"
             except psycopg.Error as error:

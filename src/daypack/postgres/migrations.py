@@ -27,7 +27,8 @@ PLAIN_SETTINGS = (
     "set_config('standard_conforming_strings', 'on', true), set_config('row_security', 'on', true),"
     " set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true)"
 )
-_LOCK = 0x6461_7970_6163_6B21  # "daypack!"
+_PATIENT = "SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)"
+UPGRADE_LOCK = 0x6461_7970_6163_6B21  # "daypack!"
 _OPERATION = "open store"
 _REQUIRES = re.compile(r"-- requires: (\d+)")
 
@@ -90,7 +91,8 @@ def migrate(connection: "Connection[Any]", place: str) -> None:
     connection.read_only = False  # its transactions, whatever the account begins with
     for step in (None, *steps):
         with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            connection.execute(_PATIENT)  # a step that a limit of the account ends would never be applied
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (UPGRADE_LOCK,))
             done = applied(connection, place)  # another process may have been faster
             if step is None:
                 if not done and not _exists(connection, place):
@@ -102,6 +104,16 @@ def migrate(connection: "Connection[Any]", place: str) -> None:
                 connection.execute(step.text.encode())
                 query = "INSERT INTO migrations(number, name, requires) VALUES (%s, %s, %s)"
                 connection.execute(query, (step.number, step.name, step.requires))
+
+
+def is_upgrading(connection: "Connection[Any]") -> bool:
+    """Return True if a process is upgrading the schema now."""
+    query = (
+        "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
+        " AND (classid::bigint << 32) + objid::bigint = %s"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    return connection.execute(query, (UPGRADE_LOCK,)).fetchone() is not None
 
 
 def check_encoding(connection: "Connection[Any]", place: str) -> None:
