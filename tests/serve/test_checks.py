@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from memory_server import make_token, run_daypack
 from serve.reach.certificates import make_certificate
@@ -14,7 +15,19 @@ from serve.reach.certificates import make_certificate
 from daypack.errors import DaypackError
 from daypack.history.home import find_home
 from daypack.memory.tools import open_memory
-from daypack.serve.checks import CHECKS, Finding, Plan, check_embedding_model, check_open_files, run_checks
+from daypack.postgres.migrations import UPGRADE_LOCK
+from daypack.serve.checks import (
+    CHECKS,
+    Finding,
+    Plan,
+    check_audit_log,
+    check_database,
+    check_embedding_model,
+    check_open_files,
+    check_store,
+    check_tokens,
+    run_checks,
+)
 from daypack.serve.http.address import Policy
 
 NAMES = [check.__name__.removeprefix("check_").replace("_", " ") for check in CHECKS]
@@ -127,3 +140,30 @@ def test_the_text_has_one_line_for_each_finding_and_a_sum(tmp_path: Path) -> Non
     at = lines.index("problem: tokens: callers need a token, and none exists")
     assert lines[at + 1] == "  → create one with `daypack token new USER`"
     assert (lines[-1], done.returncode) == ("1 problem", 1)
+
+
+def _examine_store(tmp_path: Path) -> list[Finding]:
+    home = str(tmp_path / "home")
+    plan = Plan(find_home(home, None), lambda: open_memory(home=home), Policy(), "127.0.0.1", 0)
+    return list(run_checks(plan, [check_store, check_database, check_audit_log, check_tokens]))
+
+
+def test_a_database_that_does_not_answer_is_named_once_and_the_check_does_not_point_to_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAYPACK_STORE_URL", "postgresql://ada@127.0.0.1:1/memories")
+    [found] = _examine_store(tmp_path)
+    assert (found.check, found.state) == ("store", "problem")
+    assert "Connection refused" in found.text
+    assert found.hint == "check that the server runs and that the address is right"
+
+
+def test_a_schema_that_another_process_upgrades_is_named_as_such(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAYPACK_STORE_URL", database_url)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (UPGRADE_LOCK,))
+        [found] = _examine_store(tmp_path)
+    assert found.text.endswith("another process is upgrading the schema")
+    assert {finding.state for finding in _examine_store(tmp_path)} == {"ok"}

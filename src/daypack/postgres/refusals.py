@@ -24,7 +24,8 @@ _STUTTER = re.compile(
 )
 _ATTEMPT = re.compile(r"^- host: .*?, port: .*?, hostaddr: .*?: (?=[a-z])")
 _UNREACHED = ("No such file or directory", "Connection refused", "No route to host", "Network is unreachable")
-_RUNNING = "check that the server runs and that the address is right; `daypack serve --check` looks at both"
+LOOK = "; `daypack serve --check` looks at both"
+_RUNNING = f"check that the server runs and that the address is right{LOOK}"
 _ACCOUNT = "check the account and the database of the address, and the roles daypack_*"
 
 

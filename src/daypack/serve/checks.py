@@ -19,6 +19,8 @@ from msgspec import Struct
 from daypack.config import from_environment, from_file, settle
 from daypack.errors import DaypackError
 from daypack.history.layout import Home
+from daypack.postgres.address import is_address
+from daypack.postgres.refusals import LOOK
 from daypack.serve.http.address import Policy, listen
 from daypack.serve.reach.open_files import needed_files, room_for
 
@@ -57,14 +59,18 @@ Check = Callable[[Plan], Iterator[Finding]]
 
 
 def run_checks(plan: Plan, checks: Sequence[Check] = ()) -> Iterator[Finding]:
-    """Yield the findings of all checks, or of those that are named."""
+    """Yield the findings of all checks, or of those that are named; a database that cannot be used is named once."""
+    has_failed = False
     for check in checks or CHECKS:
+        if has_failed and check in _OF_STORE:
+            continue
         name = check.__name__.removeprefix("check_").replace("_", " ")
         try:
             yield from check(plan)
         except DaypackError as error:
+            has_failed = has_failed or (check is check_store and is_address(error.place))
             place = f"{error.place}: " if error.place else ""
-            yield Finding(name, "problem", f"{place}{error.problem}", error.hint)
+            yield Finding(name, "problem", f"{place}{error.problem}", error.hint.removesuffix(LOOK))
         except OSError as error:
             hint = "check the rights of the user of the server"
             yield Finding(name, "problem", f"{error.filename or ''}: {error.strerror or error}".lstrip(": "), hint)
@@ -111,6 +117,8 @@ def check_store(plan: Plan) -> Iterator[Finding]:
         if not _has_store(plan, memories):
             yield Finding("store", "ok", "a new store will be created")
             return
+        if (server := memories.backend.server) is not None:
+            server.database.require_no_upgrade("check store")
         memories.backend.store.check()
         if memories.default_memory:
             memories.find_memory(memories.default_memory)
@@ -256,6 +264,7 @@ def _has_store(plan: Plan, memories: "Memories") -> bool:
     return not isinstance(memories.backend.store, SqliteStore) or os.path.exists(plan.home.store)
 
 
+_OF_STORE = (check_database, check_audit_log, check_tokens)
 CHECKS: tuple[Check, ...] = (
     check_packages,
     check_settings,
