@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import postgres_server
 import psycopg
@@ -27,21 +28,30 @@ def _run(url: str, *statements: str) -> None:
 
 def _write_and_read(transaction: Transaction) -> list[tuple[object, ...]]:
     transaction.execute("INSERT INTO tags VALUES (%s, 1, 'a', 1)", (transaction.tenant,))
-    return transaction.rows(r"SELECT label.*, '\x41'::bytea, '\', 0.1::float8 FROM (SELECT count(*) FROM tags) label")
+    query = (
+        r"SELECT label.*, %s, '\x41'::bytea, '\', 0.1::float8, '{NULL}'::text[], '2026-02-01 UTC'::timestamptz,"
+        " current_setting('gin_fuzzy_search_limit') FROM (SELECT count(*) FROM tags) label"
+    )
+    return transaction.rows(query, ("zoë☃",))
 
 
-@pytest.mark.parametrize("empty", [True, False])
-def test_settings_of_the_account_change_nothing(empty: bool) -> None:
+@pytest.mark.parametrize(("empty", "encoding"), [(True, "LATIN1"), (False, "SQL_ASCII"), (False, "")])
+def test_settings_of_the_account_change_nothing(empty: bool, encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     url = postgres_server.new_database(empty=empty)
-    server, name = postgres_server.running_server(), f"set{int(empty)}"
+    server, name = postgres_server.running_server(), f"set{int(empty)}{encoding.lower()}"
     settings = {
         "standard_conforming_strings": "off", "row_security": "off", "bytea_output": "escape",
-        "extra_float_digits": "-15", "default_transaction_read_only": "on",
+        "extra_float_digits": "-15", "default_transaction_read_only": "on", "datestyle": "SQL, DMY",
+        "array_nulls": "off", "gin_fuzzy_search_limit": "5", "client_encoding": encoding or "UTF8",
+        "idle_in_transaction_session_timeout": "5ms",
     }  # fmt: skip
     _run(server.url(), f"CREATE ROLE {name} LOGIN SUPERUSER")
     _run(server.url(), *(f"ALTER ROLE {name} SET {setting} = '{value}'" for setting, value in settings.items()))
+    if not encoding:
+        monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
     database = Database(url.replace("postgres@", f"{name}@"))
-    assert database.run("test", _write_and_read, ME) == [(1, b"A", "\\", 0.1)]
+    date = datetime(2026, 2, 1, tzinfo=UTC)
+    assert database.run("test", _write_and_read, ME) == [(1, "zoë☃", b"A", "\\", 0.1, [None], date, "0")]
     assert database.check("test") == (1,)
     database.run_as_owner("test", "VACUUM tags", "COMMENT ON TABLE tags IS NULL")
     database.close()

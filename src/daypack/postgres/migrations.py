@@ -25,9 +25,14 @@ LEAST_SERVER, LEAST_VECTOR = 160_000, (0, 8)
 # An account may have other ones (ALTER ROLE … SET); a transaction has these.
 PLAIN_SETTINGS = (
     "set_config('standard_conforming_strings', 'on', true), set_config('row_security', 'on', true),"
-    " set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true)"
+    " set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true),"
+    " set_config('datestyle', 'ISO', true), set_config('array_nulls', 'on', true),"
+    " set_config('gin_fuzzy_search_limit', '0', true)"
 )
-_PATIENT = "SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)"
+_PATIENT = (
+    "SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true),"
+    " set_config('idle_in_transaction_session_timeout', '0', true)"
+)
 UPGRADE_LOCK = 0x6461_7970_6163_6B21  # "daypack!"
 _OPERATION = "open store"
 _REQUIRES = re.compile(r"-- requires: (\d+)")

@@ -56,7 +56,8 @@ def _settle(connection: "Connection[Any]") -> None:
     """A new connection gives up the rights of its address, even those of a superuser; see above for poolers."""
     from psycopg import errors  # noqa: PLC0415
 
-    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    # In a pipeline, psycopg would learn too late that a transaction has set the style of its dates.
+    row = connection.execute("SELECT pg_backend_pid(), set_config('datestyle', 'ISO', false)").fetchone()
     if row is None or row[0] != connection.info.backend_pid:  # a pooler makes up a number for its clients
         connection.prepare_threshold = None
     try:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 READ_ONLY = "25006"  # after a failover, the address may still lead to the former primary
 _NOT_SUPPORTED = "0A000"
 # Codes of errors after which the same work can succeed: the transaction was rolled back by the server.
-_AGAIN = ("40001", "40P01", READ_ONLY, "57P01", "57P02", "57P03", "53300", "08006", "08003", "08001")
+_AGAIN = (
+    "40001", "40P01", READ_ONLY, "25P03", "25P04", "57P01", "57P02", "57P03", "57P05", "53300", "08006", "08003",
+    "08001",
+)  # fmt: skip
 _PASSING = ("starting up", "shutting down", "recovery", "too many", "terminating", "not yet accepting")
 _STUTTER = re.compile(
     r"^(?:connection (?:failed|is bad): )?(?:connection to server (?:at|on socket) .*? failed: )?(?:FATAL: +)?"

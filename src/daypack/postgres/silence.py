@@ -111,4 +111,4 @@ def options_of(url: str) -> dict[str, Any]:
     """Return what all connections have in common; keepalives that the address sets are as it says."""
     given = conninfo_to_dict(url)
     keepalives = {name: value for name, value in _KEEPALIVES.items() if name not in given}
-    return {"autocommit": True, "application_name": "daypack", **keepalives}
+    return {"autocommit": True, "application_name": "daypack", "client_encoding": "utf8", **keepalives}

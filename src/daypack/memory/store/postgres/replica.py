@@ -231,8 +231,10 @@ class Replica(Database):
         """Find out whether there is a store, and where the types of pgvector are: as in the primary."""
         import psycopg  # noqa: PLC0415 — opened by `_connections`
 
+        from daypack.postgres.silence import connect  # noqa: PLC0415
+
         try:
-            with psycopg.connect(self.url, autocommit=True, connect_timeout=_CONNECT_SECONDS) as connection:
+            with connect(self.url, _CONNECT_SECONDS) as connection:
                 has_store, is_replica = connection.execute(_HAS_STORE.encode()).fetchone() or (False, False)
                 self._path = f"{SCHEMA}, {schema_of_vector(connection)}"
         except psycopg.Error as error:
