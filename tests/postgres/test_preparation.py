@@ -9,7 +9,7 @@ import postgres_server
 import psycopg
 import pytest
 
-from daypack.errors import BadConfig, StorageFailed
+from daypack.errors import AccessDenied, BadConfig, StorageFailed
 from daypack.postgres import database as module
 from daypack.postgres import migrations
 from daypack.postgres.database import Database
@@ -75,6 +75,50 @@ def test_a_schema_of_that_name_that_others_made_is_refused(inside: str) -> None:
     with pytest.raises(BadConfig, match="a schema daypack that is not of daypack"):
         Database(url).check("test")
     postgres_server.drop_database(url)
+
+
+def test_a_schema_of_another_owner_is_refused_before_anything_is_created() -> None:
+    url = postgres_server.new_database(empty=True)
+    columns = "number int, name text, requires int"
+    _run(url, "CREATE SCHEMA daypack", f"CREATE TABLE daypack.migrations({columns})")
+    with pytest.raises(BadConfig, match="not of daypack: its owner is postgres"):
+        Database(url).check("test")
+    with psycopg.connect(url) as connection:
+        query = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+        assert connection.execute(query).fetchone() == (0,)
+    postgres_server.drop_database(url)
+
+
+def test_an_extension_in_a_schema_that_others_may_not_use_is_named_with_the_statement_that_lets_them() -> None:
+    url = postgres_server.new_database(empty=True)
+    _run(url, 'CREATE SCHEMA "its own"', 'CREATE EXTENSION vector SCHEMA "its own"')
+    with pytest.raises(AccessDenied, match='the extension vector is in the schema "its own"') as refused:
+        Database(url).check("test")
+    _run(url, refused.value.hint.partition(": ")[2])
+    database = Database(url)
+    assert database.check("test", "SELECT '[1]'::halfvec::text") == ("[1]",)
+    database.close()
+    postgres_server.drop_database(url)
+
+
+def test_an_account_that_may_not_become_the_roles_is_refused_at_once(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_POOL_SECONDS", 0.2)
+    _run(database_url, 'CREATE ROLE "out sider" LOGIN')
+    database = Database(database_url.replace("postgres@", "out%20sider@"), patience=3600)
+    with pytest.raises(AccessDenied, match="out sider is not a member of daypack_app") as refused:
+        database.check("test")
+    statement = refused.value.hint.partition(": ")[2]
+    assert statement == 'GRANT daypack_owner, daypack_app, daypack_eraser, daypack_operator TO "out sider";'
+    _run(database_url, statement)
+    database.run("test", _write_and_read, ME)
+    database.close()
+    _run(database_url, 'REVOKE daypack_app FROM "out sider"')
+    with pytest.raises(AccessDenied, match='permission denied to set role "daypack_app"'):
+        database.run("test", _write_and_read, ME)
+    database.close()
+    _run(database_url, 'DROP ROLE "out sider"')
 
 
 @pytest.fixture

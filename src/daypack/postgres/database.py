@@ -30,13 +30,14 @@ from daypack.postgres.migrations import (
     SCHEMA,
     applied,
     check_encoding,
+    check_membership,
     is_upgrading,
     list_migrations,
     migrate,
     schema_of_vector,
 )
 from daypack.postgres.outage import Outage
-from daypack.postgres.pool import open_pool, roll_back
+from daypack.postgres.pool import open_pool, roll_back, settle
 from daypack.postgres.refusals import READ_ONLY, check_readable, is_passing, psycopg_for, refusal
 from daypack.postgres.transaction import Scope, Transaction
 
@@ -373,9 +374,11 @@ class Database:
                 with connect(self.url, wait) as one:
                     one.until, one.end = until, self._joined.until
                     check_encoding(one, self.place)
-                    if applied(one, self.place) < list_migrations()[-1].number:
+                    if (done := applied(one, self.place)) < list_migrations()[-1].number:
                         one.end = math.inf  # given up, it would be rolled back, and begin anew at the next call
                         migrate(one, self.place)
+                    if done:
+                        check_membership(one, APP, self.place)
                     self._path = f"{SCHEMA}, {schema_of_vector(one)}"
             except psycopg.Error as error:
                 self._outage.note(error)
@@ -400,8 +403,11 @@ class Database:
 
         if not isinstance(error, PoolTimeout):
             return error
+        from daypack.postgres.silence import connect  # noqa: PLC0415
+
         try:
-            psycopg.connect(self.url, connect_timeout=_PROBE_SECONDS).close()
+            with connect(self.url, _PROBE_SECONDS) as one:
+                settle(one)
         except psycopg.Error as reason:
             return reason
         return psycopg.OperationalError(f"all {self._most} connections are in use")

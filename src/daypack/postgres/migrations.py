@@ -10,6 +10,7 @@ to be a member of them, nothing else. It needs the right to create roles only fo
 """
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -76,12 +77,15 @@ def _exists(connection: "Connection[Any]", place: str) -> bool:
     """Return True if the schema is there; raise BadConfig if one of that name is not ours."""
     # Not to_regclass: it may answer from a cache that is older than the lock.
     query = (
-        "SELECT attname FROM pg_namespace n LEFT JOIN pg_class c ON n.oid = relnamespace AND relname = 'migrations'"
+        "SELECT attname, pg_get_userbyid(nspowner) FROM pg_namespace n"
+        " LEFT JOIN pg_class c ON n.oid = relnamespace AND relname = 'migrations'"
         " LEFT JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped WHERE nspname = %s"
     )
-    columns = {row[0] for row in connection.execute(query, (SCHEMA,)).fetchall()}
-    if columns and not columns >= {"number", "name", "requires"}:
-        problem = f"the database has a schema {SCHEMA} that is not of daypack: no table migrations with its columns"
+    rows = connection.execute(query, (SCHEMA,)).fetchall()
+    columns, owners = {column for column, _ in rows}, {owner for _, owner in rows}
+    if rows and (not columns >= {"number", "name", "requires"} or owners != {OWNER}):
+        why = f"its owner is {owners.pop()}" if owners != {OWNER} else "no table migrations with its columns"
+        problem = f"the database has a schema {SCHEMA} that is not of daypack: {why}"
         hint = f"use another database, or rename it: ALTER SCHEMA {SCHEMA} RENAME TO other;"
         raise BadConfig(problem, operation=_OPERATION, place=place, hint=hint)
     return bool(columns)
@@ -91,8 +95,10 @@ def migrate(connection: "Connection[Any]", place: str) -> None:
     """Apply what is missing. The connection is in autocommit mode and has the rights of the address."""
     _check_server(connection, place)
     steps = list_migrations()
-    if applied(connection, place) >= steps[-1].number:
+    if (done := applied(connection, place)) >= steps[-1].number:
         return
+    if done:
+        check_membership(connection, OWNER, place)
     connection.read_only = False  # its transactions, whatever the account begins with
     for step in (None, *steps):
         with connection.transaction():
@@ -119,6 +125,17 @@ def is_upgrading(connection: "Connection[Any]") -> bool:
         " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     )
     return connection.execute(query, (UPGRADE_LOCK,)).fetchone() is not None
+
+
+def check_membership(connection: "Connection[Any]", role: str, place: str) -> None:
+    """Raise AccessDenied for an account that may not become a role of an existing schema."""
+    query = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s) AND NOT pg_has_role(oid, 'SET')"
+    missing = {name for (name,) in connection.execute(query, ([*ROLES],)).fetchall()}
+    if role in missing:
+        user = connection.info.user
+        hint = f"have an administrator run: {_grant_of(filter(missing.__contains__, ROLES), user)};"
+        problem = f"{user} is not a member of {role}"
+        raise AccessDenied(problem, operation=_OPERATION, place=place, hint=hint)
 
 
 def check_encoding(connection: "Connection[Any]", place: str) -> None:
@@ -160,6 +177,7 @@ def _prepare(connection: "Connection[Any]", place: str) -> None:
     try:
         for role in ROLES:
             _make_role(connection, role)
+        _check_usage(connection, place)
         connection.execute(f"CREATE SCHEMA {SCHEMA} AUTHORIZATION {OWNER}")
         connection.execute(f"SET LOCAL ROLE {OWNER}")
         connection.execute(f"GRANT USAGE ON SCHEMA {SCHEMA} TO {APP}, {ERASER}, {OPERATOR}")
@@ -177,13 +195,17 @@ def _prepare(connection: "Connection[Any]", place: str) -> None:
 
 def _list_missing(connection: "Connection[Any]") -> str:
     """Return the statements that an administrator runs for an account without the rights for the first use."""
-    account, database = _quoted(connection.info.user), _quoted(connection.info.dbname)
+    user, database = connection.info.user, _quoted(connection.info.dbname)
     known = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
     extended = connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone()
     statements = [] if extended else ["CREATE EXTENSION vector"]
     statements += [f"CREATE ROLE {role} NOLOGIN" for role in ROLES if role not in known]
-    statements += [f"GRANT {', '.join(ROLES)} TO {account}", f"GRANT CREATE ON DATABASE {database} TO {account}"]
+    statements += [_grant_of(ROLES, user), f"GRANT CREATE ON DATABASE {database} TO {_quoted(user)}"]
     return " ".join(f"{statement};" for statement in statements)
+
+
+def _grant_of(roles: Iterable[str], user: str) -> str:
+    return f"GRANT {', '.join(roles)} TO {_quoted(user)}"
 
 
 def _make_role(connection: "Connection[Any]", role: str) -> None:
@@ -205,6 +227,16 @@ def _check_vector(connection: "Connection[Any]", place: str) -> None:
     if tuple(map(int, row[0].split(".")[:2])) < LEAST_VECTOR:
         hint = "install pgvector 0.8 or later on the server, then run: ALTER EXTENSION vector UPDATE;"
         raise BadConfig(f"pgvector {row[0]} is too old", operation=_OPERATION, place=place, hint=hint)
+
+
+def _check_usage(connection: "Connection[Any]", place: str) -> None:
+    """Raise AccessDenied if the types of pgvector are in a schema that the roles may not use."""
+    schema = schema_of_vector(connection)
+    query = "SELECT bool_and(has_schema_privilege(role, %s::regnamespace, 'USAGE')) FROM unnest(%s::name[]) role"
+    if connection.execute(query, (schema, [*ROLES])).fetchone() != (True,):
+        hint = f"have its owner run: GRANT USAGE ON SCHEMA {schema} TO PUBLIC;"
+        problem = f"the extension vector is in the schema {schema}, which others may not use"
+        raise AccessDenied(problem, operation=_OPERATION, place=place, hint=hint)
 
 
 def schema_of_vector(connection: "Connection[Any]") -> str:

@@ -24,7 +24,7 @@ def open_pool(url: str, most: int) -> "ConnectionPool[Connection[Any]]":
 
     def configure(connection: "Connection[Any]") -> None:
         cast(WatchedConnection, connection).address = url
-        _settle(connection)
+        settle(connection)
 
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # our errors say what it would print
     pool: ConnectionPool[Connection[Any]] = ConnectionPool(
@@ -52,7 +52,7 @@ def roll_back(connection: "Connection[Any]") -> None:
         connection.close()
 
 
-def _settle(connection: "Connection[Any]") -> None:
+def settle(connection: "Connection[Any]") -> None:
     """A new connection gives up the rights of its address, even those of a superuser; see above for poolers."""
     from psycopg import errors  # noqa: PLC0415
 
