@@ -2,8 +2,11 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import postgres_server
 import psycopg
@@ -12,6 +15,7 @@ import pytest
 from daypack.errors import AccessDenied, BadConfig, CommitUnknown, StorageFailed
 from daypack.memory.store.postgres.store import PostgresStore
 from daypack.postgres import database as module
+from daypack.postgres.calls import Call
 from daypack.postgres.database import Database
 from daypack.postgres.migrations import list_migrations
 from daypack.postgres.transaction import Role, Scope, Transaction
@@ -217,6 +221,84 @@ def test_work_that_resolves_a_commit_has_something_to_commit_itself(own_server: 
     assert [database.resolve("test", lose, Scope("me", role)) for role in roles] == [*roles]
     log = b"".join(path.read_bytes() for path in (own_server.folder / "data" / "pg_wal").iterdir() if path.is_file())
     assert log.count(b"daypack\0resolved") == len(roles)
+    database.close()
+
+
+@contextmanager
+def _without_its_replica(server: Server) -> Generator[psycopg.Connection[tuple[object, ...]]]:
+    """Have commits wait for a synchronous replica that is not there."""
+    prepared = Database(server.url())
+    prepared.check("test")
+    prepared.close()
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET synchronous_standby_names = 'absent'")
+        server.restart()
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        yield connection
+
+
+def _cancel_a_wait(connection: psycopg.Connection[tuple[object, ...]], writing: Future[Any]) -> None:
+    """Wait until a commit waits for the replica, and cancel that."""
+    cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    while not connection.execute(cancel).fetchone():
+        assert not writing.done()
+
+
+def test_a_commit_whose_wait_for_the_replica_is_cancelled_is_not_acknowledged(own_server: Server) -> None:
+    database = Database(own_server.url(), most=1)
+    with _without_its_replica(own_server) as connection, ThreadPoolExecutor() as threads:
+        writing = threads.submit(database.run, "test", _tag, ME)
+        _cancel_a_wait(connection, writing)
+        with pytest.raises(CommitUnknown, match="not known whether the replica has it"):
+            writing.result()
+        assert database.run("test", _tags, Scope("me", reading=True)) == 1
+    database.close()
+
+
+_LOGGING = "SELECT pg_logical_emit_message(true, 'test', %s)::text"  # there is something to commit
+
+
+def _log(database: Database) -> object:
+    return database.resolve("test", lambda transaction: transaction.row(_LOGGING, ("x",)), ME)
+
+
+def _call_log(database: Database) -> object:
+    return database.call("test", Call(_LOGGING, ("x",)), ME)
+
+
+@pytest.mark.parametrize("use", [_log, _call_log])
+def test_work_that_resolves_a_commit_waits_for_the_replica_again(
+    own_server: Server, use: Callable[[Database], object]
+) -> None:
+    database = Database(own_server.url(), most=1)
+    with _without_its_replica(own_server) as connection, ThreadPoolExecutor() as threads:
+        writing = threads.submit(use, database)
+        for _ in range(2):
+            _cancel_a_wait(connection, writing)
+        connection.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        connection.execute("SELECT pg_reload_conf()")
+        assert writing.result()
+    database.close()
+
+
+def _call(database: Database) -> None:
+    database.call("test", Call("SELECT %s", ("x",)), ME)
+
+
+def _write(database: Database) -> None:
+    database.run("test", _tag, ME)
+
+
+@pytest.mark.parametrize("use", [_call, _write])
+def test_a_call_to_a_server_that_was_down_before_it_has_stored_nothing(
+    own_server: Server, use: Callable[[Database], None]
+) -> None:
+    database = Database(own_server.url(), patience=0.1)
+    use(database)
+    own_server.down()
+    with pytest.raises(StorageFailed) as failed:
+        use(database)
+    assert not isinstance(failed.value, CommitUnknown)
     database.close()
 
 

@@ -19,10 +19,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from daypack import postgres
-from daypack.errors import CommitUnknown, DaypackError, StorageFailed
+from daypack.errors import DaypackError
 from daypack.forks import ThreadLock
 from daypack.postgres.address import check_address, shown
 from daypack.postgres.calls import Call
+from daypack.postgres.commits import CommitDoubtful, require_replicated
 from daypack.postgres.migrations import (
     APP,
     OWNER,
@@ -31,7 +32,7 @@ from daypack.postgres.migrations import (
     applied,
     check_encoding,
     check_membership,
-    is_upgrading,
+    check_upgrading,
     list_migrations,
     migrate,
     schema_of_vector,
@@ -177,32 +178,27 @@ class Database:
         if self._outage.has_lasted(self._patience):
             self._require_server(operation)
         until, pause, attempt = self._outage.until(self._patience), _FIRST_PAUSE, 0
+        doubt: CommitDoubtful | None = None
         while True:
             try:
                 answer = self._attempt(operation, work, scope, attempt)
-            except _Committing as error:
+            except CommitDoubtful as error:
                 if not resolves:
-                    raise self._unknown(operation) from error.__cause__
-                attempt += 1
+                    raise error.unknown(operation, self.place) from error.__cause__
+                attempt, doubt = attempt + 1, error
                 cause: BaseException = error
             except psycopg.Error as error:
-                written = scope.reading and error.sqlstate == READ_ONLY
                 cause = self._reason(error)
                 self._outage.note(cause)
-                if written or not is_passing(cause) or time.monotonic() > until:
-                    raise (self._unknown(operation) if attempt else self._refusal(operation, cause)) from cause
+                if not is_passing(cause) or (scope.reading and error.sqlstate == READ_ONLY):
+                    raise self._given_up(operation, cause, doubt) from cause
             else:
                 self._outage.end()
                 return answer
             if time.monotonic() > until:
-                raise (self._unknown(operation) if attempt else self._refusal(operation, cause)) from cause
+                raise self._given_up(operation, cause, doubt) from cause
             time.sleep(pause)
             pause = min(2 * pause, _LAST_PAUSE)
-
-    def _unknown(self, operation: str) -> CommitUnknown:
-        hint = "read it, or repeat the call with the same client key"
-        problem = "the connection was lost during the commit: it is not known whether it was stored"
-        return CommitUnknown(problem, operation=operation, place=self.place, hint=hint)
 
     def _attempt(self, operation: str, work: Callable[[Transaction], Answer], scope: Scope, attempt: int) -> Answer:
         import psycopg  # noqa: PLC0415
@@ -227,8 +223,9 @@ class Database:
                 if not lost:
                     roll_back(connection)
                 if committing and lost and isinstance(error, psycopg.Error):
-                    raise _Committing from error
+                    raise CommitDoubtful from error
                 raise
+            require_replicated(connection)
             if position is not None:
                 self._positions.last = _number(position.fetchone())
         return answer
@@ -237,15 +234,19 @@ class Database:
         """Make a call without BEGIN; it returns when the server is ready again, which is after the commit."""
         import psycopg  # noqa: PLC0415
 
-        pool = self._connections(operation)
+        pool, sent = self._connections(operation), False
         connection = pool.getconn(timeout=_POOL_SECONDS)
         try:
             self._limit(connection)
-            return call.alone(cast("WatchedConnection", connection))
+            sent = True
+            answer = call.alone(cast("WatchedConnection", connection))
+            require_replicated(connection)
         except psycopg.Error as error:
-            if connection.closed or connection.broken:
-                raise _Committing from error
+            if sent and (connection.closed or connection.broken):
+                raise CommitDoubtful from error
             raise
+        else:
+            return answer
         finally:
             pool.putconn(connection)
 
@@ -297,12 +298,9 @@ class Database:
         check_readable(self.url, operation, self.place)
         try:
             with connect(self.url, _PROBE_SECONDS) as one:
-                upgrading = is_upgrading(one)
+                check_upgrading(one, self.place)
         except psycopg.Error as error:
             raise self._refusal(operation, error) from error
-        if upgrading:
-            problem, hint = "another process is upgrading the schema", "wait until it has finished"
-            raise StorageFailed(problem, operation=operation, place=self.place, hint=hint)
 
     @contextmanager
     def limited(self, seconds: float) -> Generator[None]:
@@ -356,8 +354,9 @@ class Database:
         return self._connections(operation).connection(timeout=_POOL_SECONDS)
 
     def _limit(self, connection: "Connection[Any]") -> None:
-        """Have a connection give up when this call does: see `silence`."""
+        """Have a connection give up when this call does, see `silence`; raise if it was closed before."""
         watched = cast("WatchedConnection", connection)
+        watched.require_open()
         watched.until, watched.end = time.monotonic() + self._patience, self._joined.until
 
     def _prepare(self, operation: str) -> None:
@@ -392,6 +391,9 @@ class Database:
             pause = min(2 * pause, _LAST_PAUSE)
 
     # Errors
+
+    def _given_up(self, operation: str, error: BaseException, doubt: CommitDoubtful | None) -> DaypackError:
+        return self._refusal(operation, error) if doubt is None else doubt.unknown(operation, self.place)
 
     def _refusal(self, operation: str, error: BaseException) -> DaypackError:
         return refusal(self._reason(error), operation, self.place)
@@ -444,7 +446,3 @@ class _Calling(NamedTuple):
 
     def __call__(self, transaction: Transaction) -> Any:  # noqa: ANN401 — of work, the answer can be any
         return self.call.within(transaction.connection)
-
-
-class _Committing(Exception):
-    """The connection was lost while the transaction was being committed."""

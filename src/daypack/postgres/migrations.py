@@ -117,14 +117,16 @@ def migrate(connection: "Connection[Any]", place: str) -> None:
                 connection.execute(query, (step.number, step.name, step.requires))
 
 
-def is_upgrading(connection: "Connection[Any]") -> bool:
-    """Return True if a process is upgrading the schema now."""
+def check_upgrading(connection: "Connection[Any]", place: str) -> None:
+    """Raise StorageFailed if a process is upgrading the schema now."""
     query = (
         "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
         " AND (classid::bigint << 32) + objid::bigint = %s"
         " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     )
-    return connection.execute(query, (UPGRADE_LOCK,)).fetchone() is not None
+    if connection.execute(query, (UPGRADE_LOCK,)).fetchone() is not None:
+        problem, hint = "another process is upgrading the schema", "wait until it has finished"
+        raise StorageFailed(problem, operation=_OPERATION, place=place, hint=hint)
 
 
 def check_membership(connection: "Connection[Any]", role: str, place: str) -> None:

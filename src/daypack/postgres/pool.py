@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg_pool import ConnectionPool
 
+# Psycopg would learn too late that a transaction has set the style of its dates: it reads them in a pipeline. Only a
+# warning tells that a commit has not waited for its replicas.
+_SETTLE = (
+    "SELECT pg_backend_pid(), set_config('datestyle', 'ISO', false),"
+    " set_config('client_min_messages', 'warning', false)"
+)
+
 
 def open_pool(url: str, most: int) -> "ConnectionPool[Connection[Any]]":
     """Return a pool that connects when a connection is wanted."""
@@ -23,7 +30,9 @@ def open_pool(url: str, most: int) -> "ConnectionPool[Connection[Any]]":
     from daypack.postgres.silence import WatchedConnection, options_of  # noqa: PLC0415 — imports psycopg
 
     def configure(connection: "Connection[Any]") -> None:
-        cast(WatchedConnection, connection).address = url
+        watched = cast(WatchedConnection, connection)
+        watched.address = url
+        watched.add_notice_handler(watched.heed)
         settle(connection)
 
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # our errors say what it would print
@@ -56,8 +65,7 @@ def settle(connection: "Connection[Any]") -> None:
     """A new connection gives up the rights of its address, even those of a superuser; see above for poolers."""
     from psycopg import errors  # noqa: PLC0415
 
-    # In a pipeline, psycopg would learn too late that a transaction has set the style of its dates.
-    row = connection.execute("SELECT pg_backend_pid(), set_config('datestyle', 'ISO', false)").fetchone()
+    row = connection.execute(_SETTLE).fetchone()
     if row is None or row[0] != connection.info.backend_pid:  # a pooler makes up a number for its clients
         connection.prepare_threshold = None
     try:

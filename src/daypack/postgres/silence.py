@@ -18,10 +18,12 @@ from psycopg.conninfo import conninfo_to_dict
 from daypack.postgres.refusals import is_passing
 
 if TYPE_CHECKING:
+    from psycopg.errors import Diagnostic
     from psycopg.pq.abc import PGresult
 
 _Answer = TypeVar("_Answer")
 SILENCE_SECONDS = 5.0
+_WARNING = "01000"
 _POLL_MS = 100
 _LEAST_SECONDS, _MOST_SECONDS = 2, 10  # for another connection; libpq allows no less
 # Within 25 seconds, less than the patience of a call; the defaults of most systems are two hours.
@@ -35,6 +37,22 @@ class WatchedConnection(psycopg.Connection[Any]):
     until: float = math.inf  # when the call that uses it gives up on a server that has vanished
     end: float = math.inf  # when that call ends, whether the server is there or not
     prepared: frozenset[bytes] = frozenset()  # names of statements
+    unreplicated: bool = False  # a commit was acknowledged before the synchronous replicas had it
+
+    def heed(self, notice: "Diagnostic") -> None:
+        """Remember that an administrator has cancelled the wait of a commit: the server reports it as a success."""
+        if notice.sqlstate == _WARNING and notice.source_function == "SyncRepWaitForLSN":  # its text is translated
+            self.unreplicated = True
+
+    def require_open(self) -> None:
+        """Raise if the server has closed the connection since its last use: what is sent now is not executed."""
+        poller = poll()
+        poller.register(self.pgconn.socket, POLLIN)
+        try:
+            while poller.poll(0):  # its reason first, then the end
+                self.pgconn.consume_input()
+        except psycopg.Error:
+            self._give_up("the server has closed the connection")
 
     def wait(self, gen: Generator[Any, Any, _Answer], *arguments: Any, **options: Any) -> _Answer:  # noqa: ANN401
         """Consume a generator of psycopg, as long as the server is there."""
