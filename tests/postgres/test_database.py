@@ -12,7 +12,7 @@ import postgres_server
 import psycopg
 import pytest
 
-from daypack.errors import AccessDenied, BadConfig, CommitUnknown, StorageFailed
+from daypack.errors import AccessDenied, BadConfig, CommitUnknown, StorageFailed, WriteFailed
 from daypack.memory.store.postgres.store import PostgresStore
 from daypack.postgres import database as module
 from daypack.postgres.calls import Call
@@ -300,6 +300,22 @@ def test_a_call_to_a_server_that_was_down_before_it_has_stored_nothing(
         use(database)
     assert not isinstance(failed.value, CommitUnknown)
     database.close()
+
+
+def test_a_write_to_a_replica_is_refused_as_such_after_the_patience_of_a_first_answer(
+    own_server: Server, tmp_path: Path
+) -> None:
+    prepared = Database(own_server.url())
+    prepared.check("test")
+    prepared.close()
+    with own_server.replica(tmp_path / "standby") as replica:
+        database = Database(replica.url(), patience=3600)
+        database.first_patience = 0.1
+        database.check("test")
+        with pytest.raises(WriteFailed, match="the server is a replica") as refused:
+            database.run("test", _tag, ME)
+        assert "address of the primary" in refused.value.hint
+        database.close()
 
 
 def test_a_check_gives_up_early_also_while_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:

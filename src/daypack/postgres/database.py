@@ -39,7 +39,7 @@ from daypack.postgres.migrations import (
 )
 from daypack.postgres.outage import Outage
 from daypack.postgres.pool import open_pool, roll_back, settle
-from daypack.postgres.refusals import READ_ONLY, check_readable, is_passing, psycopg_for, refusal
+from daypack.postgres.refusals import READ_ONLY, check_readable, is_on_replica, is_passing, psycopg_for, refusal
 from daypack.postgres.transaction import Scope, Transaction
 
 if TYPE_CHECKING:
@@ -179,6 +179,7 @@ class Database:
             self._require_server(operation)
         until, pause, attempt = self._outage.until(self._patience), _FIRST_PAUSE, 0
         doubt: CommitDoubtful | None = None
+        promoted = time.monotonic() + self.first_patience  # a failover is over by then, or it is the wrong address
         while True:
             try:
                 answer = self._attempt(operation, work, scope, attempt)
@@ -192,6 +193,7 @@ class Database:
                 self._outage.note(cause)
                 if not is_passing(cause) or (scope.reading and error.sqlstate == READ_ONLY):
                     raise self._given_up(operation, cause, doubt) from cause
+                until = min(until, promoted) if is_on_replica(cause) else until
             else:
                 self._outage.end()
                 return answer

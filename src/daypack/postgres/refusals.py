@@ -29,6 +29,7 @@ _ATTEMPT = re.compile(r"^- host: .*?, port: .*?, hostaddr: .*?: (?=[a-z])")
 _UNREACHED = ("No such file or directory", "Connection refused", "No route to host", "Network is unreachable")
 LOOK = "; `daypack serve --check` looks at both"
 _RUNNING = f"check that the server runs and that the address is right{LOOK}"
+ON_REPLICA, USE_PRIMARY = "the server is a replica", "set the address of the primary, or promote this one"
 _ACCOUNT = "check the account and the database of the address, and the roles daypack_*"
 
 
@@ -94,7 +95,9 @@ def _unreadable(operation: str, place: str) -> BadConfig:
 
 def refusal(error: BaseException, operation: str, place: str) -> DaypackError:
     """Return our error for an error of the server or of the connection, in one line and without values."""
-    state: str = "" if is_on_standby(error) else getattr(error, "sqlstate", None) or ""
+    if is_on_replica(error):
+        return WriteFailed(ON_REPLICA, operation=operation, place=place, hint=USE_PRIMARY)
+    state: str = getattr(error, "sqlstate", None) or ""
     diagnosis = getattr(error, "diag", None)
     primary = diagnosis and diagnosis.message_primary
     if not primary and not state and _is_unreadable(error):
@@ -109,11 +112,11 @@ def refusal(error: BaseException, operation: str, place: str) -> DaypackError:
         return StorageFailed(problem, operation=operation, place=place, hint=hint)
     if state.startswith("28") or state == "42501":
         return AccessDenied(problem, operation=operation, place=place, hint=_ACCOUNT)
-    full = state.startswith("53") or state == READ_ONLY or is_on_standby(error)
+    full = state.startswith("53") or state == READ_ONLY
     return (WriteFailed if full else StorageFailed)(problem, operation=operation, place=place, hint=_RUNNING)
 
 
-def is_on_standby(error: BaseException) -> bool:
+def is_on_replica(error: BaseException) -> bool:
     """Return True if a transaction that writes could not begin because the server is a replica."""
     diagnosis = getattr(error, "diag", None)
     hook = getattr(diagnosis, "source_function", None)  # its text is translated
@@ -127,7 +130,7 @@ def is_passing(error: BaseException) -> bool:
 
     state = getattr(error, "sqlstate", None)
     if state is not None:  # roles that are "concurrently updated" have no other code
-        return state in _AGAIN or is_on_standby(error) or "tuple concurrently updated" in str(error)
+        return state in _AGAIN or is_on_replica(error) or "tuple concurrently updated" in str(error)
     if isinstance(error, psycopg.errors.PipelineAborted):
         return False  # an earlier statement failed, and the work ignored it
     if "FATAL" in str(error) and not any(word in str(error) for word in _PASSING):

@@ -40,6 +40,7 @@ from daypack.memory.store.postgres.statements import DELETED, MEMORY, MEMORY_ROW
 from daypack.memory.store.rows import Owner, Row, document_of, intact, memory_of, missing_document, newest_intact
 from daypack.memory.times import now_ms
 from daypack.postgres.database import Database
+from daypack.postgres.refusals import ON_REPLICA, USE_PRIMARY
 from daypack.postgres.transaction import Role, Scope, Transaction
 from daypack.types.memory import ContextDocument, DamagedRecord, Entry, Memory, Where
 
@@ -277,7 +278,7 @@ class PostgresStore:
         row = self.database.check("check store", _STATE)
         standby, stores = row or (False, 0)
         if standby or stores != 1:
-            problem, hint = "the server is a replica", "set the address of the primary, or promote this one"
+            problem, hint = ON_REPLICA, USE_PRIMARY
             if not standby:
                 problem, hint = f"the database has {stores} ids of a store", "restore a backup"
             raise WriteFailed(problem, operation="check store", place=self.database.place, hint=hint)
