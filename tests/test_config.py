@@ -46,6 +46,12 @@ def test_the_addresses_of_the_store_come_from_the_environment_before_the_table_o
     assert "s3cret" not in repr(added)
 
 
+def test_a_wrong_address_in_the_environment_is_named_by_its_variable() -> None:
+    with pytest.raises(BadConfig, match="DAYPACK_STORE_REPLICA_URL is no address of a database") as refused:
+        settle([("environment", from_environment({"DAYPACK_STORE_REPLICA_URL": "s3cret"}))])
+    assert "s3cret" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "table",
     [

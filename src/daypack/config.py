@@ -194,7 +194,8 @@ def _addresses(layers: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[str | N
                 hint = f"[store] has {' and '.join(STORE_VARIABLES)}"
                 raise BadConfig(f"store.{key[:40]} is unknown", operation="read settings", place=layer, hint=hint)
             if not isinstance(value, str) or value.partition("://")[0] not in _DATABASES or "://" not in value:
-                problem, hint = f"store.{key} is no address of a database", "write postgresql://USER@HOST/DATABASE"
+                name = STORE_VARIABLES[key] if layer == "environment" else f"store.{key}"
+                problem, hint = f"{name} is no address of a database", "write postgresql://USER@HOST/DATABASE"
                 raise BadConfig(problem, operation="read settings", place=layer, hint=hint)
         replica = replica or cast("str | None", table.get("replica_url"))
         if url := cast("str | None", table.get("url")):

@@ -44,9 +44,20 @@ def test_without_psycopg_every_call_names_the_extra(monkeypatch: pytest.MonkeyPa
             call()
 
 
-@pytest.mark.parametrize("parameters", ["S3CRET", "S3CRET=1", "port=S3CRET", "sslmode=S3CRET"])
-def test_what_libpq_cannot_read_is_refused_at_once_and_not_quoted(parameters: str) -> None:
-    with pytest.raises(BadConfig, match=r"the address cannot be read .*percent-encode") as error:
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ("S3CRET", "percent-encode"),
+        ("password=a&S3CRET=1", "percent-encode"),
+        ("bogus=S3CRET", "bogus is no parameter of an address"),
+        ("port=S3CRET", "the value of port is not valid"),
+        ("keepalives_idle=S3CRET", "the value of keepalives_idle is not valid"),
+        ("sslmode=S3CRET", "the value of sslmode is not valid"),
+        ("ssl_min_protocol_version=S3CRET", "the value of ssl_min_protocol_version is not valid"),
+    ],
+)
+def test_what_libpq_cannot_read_is_refused_at_once_and_not_quoted(parameters: str, told: str) -> None:
+    with pytest.raises(BadConfig, match=f"the address cannot be read.*{told}") as error:
         Database(f"postgresql://ada@127.0.0.1/m?{parameters}", patience=LONG).run("read", lambda _: None)
     assert "S3CRET" not in str(error.value)
 
@@ -86,6 +97,32 @@ def test_a_missing_database_is_named_with_the_statement_that_creates_it() -> Non
     with pytest.raises(StorageFailed, match=r'^read: .*: database "no-such" does not exist') as error:
         Database(address, patience=LONG).run("read", lambda _: None)
     assert 'CREATE DATABASE "no-such"' in error.value.hint
+
+
+@postgres_server.needs_postgres
+@pytest.mark.parametrize(
+    ("change", "back", "problem"),
+    [
+        ("SELECT 1", "SELECT 1", 'role "guest" does not exist'),
+        ("CREATE ROLE guest", "DROP ROLE guest", 'role "guest" is not permitted to log in'),
+        (
+            "CREATE ROLE guest LOGIN; REVOKE CONNECT ON DATABASE {0} FROM PUBLIC",
+            "DROP ROLE guest",
+            "permission denied for database",
+        ),
+    ],
+    ids=["missing", "no login", "no right to connect"],
+)
+def test_an_account_that_the_server_refuses_is_what_the_hint_is_about(
+    database_url: str, change: str, back: str, problem: str
+) -> None:
+    name = database_url.partition("?")[0].rpartition("/")[2]
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(change.format(name).encode())
+        with pytest.raises(AccessDenied, match=problem) as error:
+            Database(database_url.replace("postgres@", "guest@"), patience=LONG).run("read", lambda _: None)
+        connection.execute(back.encode())
+    assert error.value.hint.startswith("check the account")
 
 
 def test_a_host_that_is_not_known_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,9 @@ _PASSING = ("starting up", "shutting down", "recovery", "too many", "terminating
 _STUTTER = re.compile(
     r"^(?:connection (?:failed|is bad): )?(?:connection to server (?:at|on socket) .*? failed: )?(?:FATAL: +)?"
 )
+_UNKNOWN_PARAMETER = re.compile(r'^invalid URI query parameter: "(\w+)"')
+_WRONG_PARAMETER = re.compile(r'connection option "(\w+)"|^(?:invalid|bad value for) "?(?!integer )(\w+)"?')
+_OF_ACCOUNT = ('role "', "permission denied for database")
 _ATTEMPT = re.compile(r"^- host: .*?, port: .*?, hostaddr: .*?: (?=[a-z])")
 _UNREACHED = ("No such file or directory", "Connection refused", "No route to host", "Network is unreachable")
 LOOK = "; `daypack serve --check` looks at both"
@@ -85,12 +88,18 @@ def check_readable(url: str, operation: str, place: str) -> None:
 
     try:
         conninfo_to_dict(url)
-    except Error:
-        raise _unreadable(operation, place) from None
+    except Error as error:
+        unknown = _UNKNOWN_PARAMETER.search(str(error))
+        # After a password that is a parameter too, it may be a part of that.
+        named = f"{unknown[1]} is no parameter of an address" if unknown and "password=" not in url else ""
+        raise _unreadable(operation, place, named) from None
 
 
-def _unreadable(operation: str, place: str) -> BadConfig:
-    return BadConfig(UNREADABLE, operation=operation, place=place, hint=f"{ENCODE}; check its parameters")
+def _unreadable(operation: str, place: str, named: str = "") -> BadConfig:
+    """Return the error for an address that libpq cannot read; `named`: a parameter that is the reason."""
+    problem = f"{UNREADABLE}: {named}" if named else UNREADABLE
+    hint = "check the parameters of the address" if named else f"{ENCODE}; check its parameters"
+    return BadConfig(problem, operation=operation, place=place, hint=hint)
 
 
 def refusal(error: BaseException, operation: str, place: str) -> DaypackError:
@@ -101,7 +110,8 @@ def refusal(error: BaseException, operation: str, place: str) -> DaypackError:
     diagnosis = getattr(error, "diag", None)
     primary = diagnosis and diagnosis.message_primary
     if not primary and not state and _is_unreadable(error):
-        return _unreadable(operation, place)
+        wrong = _WRONG_PARAMETER.search(_STUTTER.sub("", str(error)))
+        return _unreadable(operation, place, f"the value of {wrong[1] or wrong[2]} is not valid" if wrong else "")
     kind, problem = (None, primary) if primary else _explained(error)
     missing = _NO_DATABASE.search(problem)
     if kind is not None:
@@ -110,7 +120,7 @@ def refusal(error: BaseException, operation: str, place: str) -> DaypackError:
         name = missing[1].replace('"', '""')
         hint = f"check the name, or create it: CREATE DATABASE \"{name}\" ENCODING 'UTF8' TEMPLATE template0;"
         return StorageFailed(problem, operation=operation, place=place, hint=hint)
-    if state.startswith("28") or state == "42501":
+    if state.startswith("28") or state == "42501" or problem.startswith(_OF_ACCOUNT):
         return AccessDenied(problem, operation=operation, place=place, hint=_ACCOUNT)
     full = state.startswith("53") or state == READ_ONLY
     return (WriteFailed if full else StorageFailed)(problem, operation=operation, place=place, hint=_RUNNING)
