@@ -1,5 +1,7 @@
 """Settings come from layers; the first that has one decides."""
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import daypack
 from daypack.config import Config, from_environment, from_file, settle
 from daypack.errors import BadConfig
+from daypack.history.home import find_home
 
 
 def test_the_first_layer_that_has_a_setting_decides() -> None:
@@ -78,6 +81,49 @@ def test_a_file_that_is_not_toml_is_refused_with_its_path(tmp_path: Path) -> Non
     with pytest.raises(BadConfig) as refused:
         from_file(str(path))
     assert refused.value.place == str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "hint"),
+    [
+        ('[stor]\nurl = "postgresql://ada:s3cret@db/memories"\n', "stor is unknown", "did you mean store?"),
+        ('[Store]\nurl = "postgresql://ada:s3cret@db/memories"\n', "Store is unknown", "did you mean store?"),
+        ('durabilty = "os"\n', "durabilty is unknown", "did you mean durability?"),
+        ('url = "postgresql://ada:s3cret@db/memories"\n', "url is unknown", "store"),
+    ],
+)
+def test_an_unknown_name_in_the_file_is_refused_before_anything_is_written(
+    home: str, text: str, named: str, hint: str
+) -> None:
+    folder = Path(home) / "home" / "u"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(text, encoding="utf-8")
+    uses: list[Callable[[], object]] = [
+        lambda: daypack.open_session("work", home=home, uid="u"),
+        lambda: daypack.open_memory(home=home, uid="u"),
+    ]
+    if "postgresql" in text:  # lists of what is in the files would be empty, and look right
+        uses.append(lambda: find_home(home, "u"))
+    for use in uses:
+        with pytest.raises(BadConfig) as refused:
+            use()
+        assert refused.value.place == str(folder / "config.toml")
+        assert named in refused.value.problem
+        assert hint in refused.value.hint
+        assert "s3cret" not in str(refused.value)
+    assert [path.name for path in folder.iterdir()] == ["config.toml"]
+
+
+def test_every_setting_of_the_documentation_is_known(tmp_path: Path) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "cli.md").read_text(encoding="utf-8")
+    settings = text[text.index("\n## Settings\n") :]
+    path = tmp_path / "config.toml"
+    for example in re.findall(r"```toml\n(.*?)```", settings, re.DOTALL):
+        path.write_text(example, encoding="utf-8")
+        assert from_file(str(path))
+    for name in re.findall(r"^\| `(\w+)` \| `DAYPACK_", settings, re.MULTILINE):
+        path.write_text(f'{name} = ""\n', encoding="utf-8")
+        assert name in from_file(str(path))
 
 
 def test_a_session_settles_argument_over_environment_over_meta_over_file(

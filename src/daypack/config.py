@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
 from msgspec import Struct
 
 from daypack.errors import BadConfig
-from daypack.plain_files import open_plain
+from daypack.plain_files import mentions, open_plain
+from daypack.types.names import did_you_mean, one_line
 
 Durability = Literal["sync", "os"]
 Locking = Literal["flock", "single_writer"]
@@ -85,6 +86,9 @@ STORE_VARIABLES = {"url": "DAYPACK_STORE_URL", "replica_url": "DAYPACK_STORE_REP
 _IN_TABLES = ("window", "store_url", "replica_url")
 _NAMES = tuple(name for name in Config.__struct_fields__ if name not in _IN_TABLES)
 _DATABASES = ("postgresql", "postgres")
+# What a config.toml has beside these settings is read where it is used: hooks/settings.py, memory/limits.py,
+# derived/tiers.py.
+_IN_FILE = (*_NAMES, "capabilities", "hooks", "memory", "store", "tiers", "window")
 
 
 def settle(layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Config:
@@ -114,21 +118,16 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 def with_database(environ: Mapping[str, str], path: str) -> Config | None:
     """Return the settings of the environment and a config.toml if they name a database, else None.
 
-    A file that does not speak of a store is not parsed, which takes 15 ms.
+    A file that mentions none is not parsed, which takes 15 ms.
     """
-    if not environ.get(STORE_VARIABLES["url"]):
-        try:
-            with open_plain(path) as file:
-                if b"store" not in file.read():
-                    return None
-        except OSError:
-            return None
+    if not environ.get(STORE_VARIABLES["url"]) and not mentions(path, b"store", b"postgres"):
+        return None
     config = settle([("environment", from_environment(environ)), (path, from_file(path))])
     return config if config.store_url else None
 
 
 def from_file(path: str) -> dict[str, Any]:
-    """Return the settings in a config.toml; {} if the file is missing."""
+    """Return the settings in a config.toml; {} if the file is missing. An unknown name at its top is refused."""
     try:
         with open_plain(path) as file:
             text = file.read()
@@ -141,9 +140,14 @@ def from_file(path: str) -> dict[str, Any]:
     import tomllib  # noqa: PLC0415 — 15 ms, only with such a file
 
     try:
-        return tomllib.loads(text.decode())
+        settings = tomllib.loads(text.decode())
     except ValueError as error:
         raise BadConfig(str(error), operation="read settings", place=path, hint="fix or delete the file") from error
+    for name in settings:
+        if name not in _IN_FILE:
+            hint = did_you_mean(name, _IN_FILE) or f"there are {', '.join(_IN_FILE)}"
+            raise BadConfig(f"{one_line(name)[:40]} is unknown", operation="read settings", place=path, hint=hint)
+    return settings
 
 
 def _checked(name: str, value: object, layer: str) -> object:

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from contextlib import suppress
 from io import BufferedReader
 
 _KINDS = {
@@ -41,3 +42,11 @@ def open_plain(path: str) -> BufferedReader:
 def open_named(path: str) -> BufferedReader:
     """Open what a user named on the command line: a plain file, or a stream of the shell (/dev/stdin, `<(…)`)."""
     return open(path, "rb") if path.startswith(_STREAMS) else open_plain(path)
+
+
+def mentions(path: str, *words: bytes) -> bool:
+    """Return True if a file that can be read has one of the words; without one it need not be parsed."""
+    with suppress(OSError), open_plain(path) as file:
+        text = file.read()
+        return any(word in text for word in words)
+    return False

@@ -145,11 +145,11 @@ def test_wrong_use_is_told(command: Command, args: tuple[str, ...], code: int, t
 @pytest.mark.requirement("S1-M4")
 def test_a_choice_is_written_and_every_other_line_is_kept(command: Command, hub: Endpoint, user: Path) -> None:
     command("model", "pull", "gemma-3-1b", "--from", hub.url)
-    before = '# mine\nmodel = "gpt-4"  # for tokens\n\n[other]\ncompaction_model = "theirs"\n'
+    before = '# mine\nmodel = "gpt-4"  # for tokens\n\n[hooks]\ncompaction_model = "theirs"\n'
     (user / "config.toml").write_text(before, encoding="utf-8")
     assert command("model", "use", "gemma-3-1b").stdout == "compaction uses llama:gemma-3-1b\n"
     written = (user / "config.toml").read_text(encoding="utf-8")
-    assert written == before.replace("\n[other]", '\ncompaction_model = "llama:gemma-3-1b"\n[other]')
+    assert written == before.replace("\n[hooks]", '\ncompaction_model = "llama:gemma-3-1b"\n[hooks]')
     assert command("model", "use", "openai:http://127.0.0.1:1#m?window=512").returncode == 0
     again = (user / "config.toml").read_text(encoding="utf-8")
     assert again == written.replace("llama:gemma-3-1b", "openai:http://127.0.0.1:1/v1#m?window=512")

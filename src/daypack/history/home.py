@@ -1,12 +1,12 @@
 """The home that arguments, the environment and config.toml name, and whether its sessions are in a database."""
 
 import os
-from contextlib import suppress
 
 from daypack.history.layout import Home, default_root
-from daypack.plain_files import open_plain
+from daypack.plain_files import mentions
 
 _VARIABLE = "DAYPACK_STORE_URL"
+_WORDS = (b"store", b"postgres")  # a config.toml with neither names no database, also if a name in it is misspelt
 
 
 def find_home(home: "str | os.PathLike[str] | None" = None, uid: str | None = None, store: str | None = None) -> Home:
@@ -26,18 +26,12 @@ def find_home(home: "str | os.PathLike[str] | None" = None, uid: str | None = No
 
 
 def _configured(place: Home) -> str | None:
-    if not os.environ.get(_VARIABLE) and not _mentions_store(place.config):
+    if not os.environ.get(_VARIABLE) and not mentions(place.config, *_WORDS):
         return None
     from daypack.config import with_database  # noqa: PLC0415 — 20 ms that a status line does without
 
     config = with_database(os.environ, place.config)
     return config.store_url if config is not None else None
-
-
-def _mentions_store(path: str) -> bool:
-    with suppress(OSError), open_plain(path) as file:
-        return b"store" in file.read()
-    return False
 
 
 def refresh_folders(home: Home) -> None:

@@ -1,7 +1,6 @@
 """Gathers the status of a session: from the host, from the files of the session, from the memory of the project."""
 
 import os
-from contextlib import suppress
 
 from daypack.errors import BadConfig, DaypackError
 from daypack.history.layout import Home, Layout, safe_name
@@ -12,7 +11,7 @@ from daypack.hooks.status.status import ProjectMemory, Status
 from daypack.memory.project.memory import USER, default_memory, project_memory
 from daypack.memory.project.repository import Project, find_project
 from daypack.memory.store.entry_count import find_counted
-from daypack.plain_files import open_plain
+from daypack.plain_files import mentions
 
 
 def gather(home: Home, folder: str, host: Host | None, *, max_bytes: int) -> Status:
@@ -82,7 +81,7 @@ def _memory(home: Home, folder: str) -> ProjectMemory | None:
 
 def _configured(home: Home) -> str:
     """Return the default memory that config.toml names."""
-    if not _mentions(home, b"default"):
+    if not mentions(home.config, b"default"):
         return ""
     from daypack.config import from_file  # noqa: PLC0415 — few have this setting
     from daypack.memory.limits import read_limits  # noqa: PLC0415
@@ -92,17 +91,10 @@ def _configured(home: Home) -> str:
 
 def _database(home: Home) -> str:
     """Return the address of the database with the memories, without its password; "" if they are files."""
-    if not os.environ.get("DAYPACK_STORE_URL") and not _mentions(home, b"store"):
+    if not os.environ.get("DAYPACK_STORE_URL") and not mentions(home.config, b"store"):
         return ""
     from daypack.config import with_database  # noqa: PLC0415 — few have one
     from daypack.postgres.address import shown  # noqa: PLC0415
 
     config = with_database(os.environ, home.config)
     return shown(config.store_url) if config and config.store_url else ""
-
-
-def _mentions(home: Home, word: bytes) -> bool:
-    """Return True if config.toml has a word; one that has it not is not parsed, which takes 15 ms."""
-    with suppress(OSError), open_plain(home.config) as file:
-        return word in file.read()
-    return False
