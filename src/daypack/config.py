@@ -39,8 +39,8 @@ class Config(Struct, frozen=True):
     `memory_ms`: how many milliseconds a turn waits for a memory on a server, if its budget has no `ms`.
     `redaction`: "off" keeps secrets in packs and exports.
     `window`: the numbers of the window that differ from the defaults; `turn/policy.py` has and checks them.
-    `store_url`: the address of the database with the memories; None: they are files of the home. `replica_url`: of a
-    copy of it that only answers reads.
+    `store_url`: the address of the database with the sessions and memories; None: they are files of the home.
+    `replica_url`: of a copy of it that only answers reads.
     """
 
     durability: Durability = "sync"

@@ -6,8 +6,8 @@
 Before the journal exists nothing has changed, and the folder is a leftover. Once it exists, every move can be repeated:
 a part is done if its inode is in its place. What was replaced is removed only after all parts are done.
 
-Memories of a database are restored in one transaction before the journal: a restore that is interrupted after it finds
-the same records there, and continues with the files.
+The records of a database are restored in one transaction before the journal: a restore that is interrupted after it
+finds the same records there, and continues with the files.
 """
 
 import fcntl

@@ -1,1 +1,1 @@
-"""Backups of memories in a database: their records as lines, copied from one snapshot, restored in one transaction."""
+"""Backups of a database: its records as lines, copied from one snapshot, restored in one transaction."""
