@@ -81,6 +81,15 @@ def test_what_one_server_has_counted_the_others_know(database_url: str) -> None:
         assert asyncio.run(accepted(one, "192.0.2.7", 2)) == 1  # another limit
 
 
+def test_what_a_server_with_a_higher_limit_let_through_is_owed_for_a_minute_at_most(database_url: str) -> None:
+    with servers(database_url, 60_000, 1) as (high,):
+        assert asyncio.run(accepted(high, "ada", 3_000)) == 3_000
+    with servers(database_url, 60, 1) as (low,):
+        asyncio.run(accepted(low, "ada", 3))
+        assert 10 < low.wait_seconds("ada") <= 60  # a limit of its own, and what fifty servers may be ahead
+    assert spent(database_url, "ada") <= 70
+
+
 def test_what_a_server_counted_last_is_reported_when_it_ends(database_url: str) -> None:
     with servers(database_url, 6_000, 1) as (one,):
         assert asyncio.run(accepted(one, "ada", 7)) == 7

@@ -8,6 +8,9 @@ at least one.
 Bound: each server lets at most `ahead` requests through that it would have refused had it known the counts of the
 others. So N servers accept at most burst + rate × seconds + N × ahead requests of a key, whatever their callers do.
 
+A bucket that is fuller than fifty such servers can fill it was filled with a higher limit, of other servers or before a
+restart, or in an outage. A server that reports to it forgets what is above, or it would have to be drained for hours.
+
 If the database has not answered for a second, each server applies the limit alone until it answers again.
 """
 
@@ -34,14 +37,15 @@ _SCOPE = Scope()
 _PATIENCE_SECONDS = 1.0
 _ROUND_SECONDS = 0.05  # between two reports that no request waits for
 _AHEAD = 50  # a server is ahead of the database by this part of the burst
+_MOST_SERVERS = 50  # that the bound holds for
 _MOST_REPORTED = 1_000  # keys in one statement
 _FORGET_SECONDS = 600.0  # a bucket is empty long before
 _REPORT = """
 INSERT INTO rates AS known (kind, key, spent, at)
 SELECT %(kind)s, key, spent, clock_timestamp() FROM unnest(%(keys)s::bytea[], %(spent)s::float8[]) AS new(key, spent)
 ORDER BY key
-ON CONFLICT (kind, key) DO UPDATE SET at = greatest(known.at, clock_timestamp()), spent = excluded.spent + greatest(
-    0, known.spent - %(per_second)s * greatest(0, extract(epoch FROM clock_timestamp() - known.at)))
+ON CONFLICT (kind, key) DO UPDATE SET at = greatest(known.at, clock_timestamp()), spent = excluded.spent + least(
+    %(most)s, greatest(0, known.spent - %(per_second)s * greatest(0, extract(epoch FROM clock_timestamp() - known.at))))
 RETURNING key, spent
 """
 _FORGET = "DELETE FROM rates WHERE at < clock_timestamp() - make_interval(secs => %s)"
@@ -53,6 +57,7 @@ class SharedRates(Rates):
     def __init__(self, database: "Database", kind: Kind, per_minute: int, most_keys: int = MOST_KEYS) -> None:
         super().__init__(per_minute, most_keys)
         self.ahead = max(1, int(self._burst / _AHEAD))
+        self._most = self._burst + _MOST_SERVERS * self.ahead
         self._database = database
         self._kind = kind
         self._unreported: OrderedDict[str, int] = OrderedDict()
@@ -139,6 +144,7 @@ class SharedRates(Rates):
             "keys": list(keys),
             "spent": [float(self._in_report[key]) for key in keys.values()],
             "per_second": self._per_second,
+            "most": self._most,
         }
         try:
             rows = self._database.run(_OPERATION, lambda transaction: _send(transaction, values), _SCOPE)
