@@ -181,7 +181,7 @@ class Town:
 
     def check_records(self) -> None:
         """Neither the audit log, nor what servers share, nor jobs, nor the log of the server have a secret."""
-        tables = ("audit", "audit_end", "rates", "processes", "jobs", "tokens", "users")
+        tables = ("audit", "audit_end", "rates", "processes", "used_tokens", "jobs", "tokens", "users")
         with psycopg.connect(self.url) as connection:
             for table in tables:
                 rows = connection.execute(f"SELECT encode(t::text::bytea, 'escape') FROM daypack.{table} t".encode())

@@ -42,6 +42,7 @@ _SHARED = {
     "daypack.processes": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "daypack.rates": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "daypack.store": {"SELECT"},
+    "daypack.used_tokens": {"SELECT", "INSERT", "DELETE"},
 }
 _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
 _READS = (

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import httpx
+import psycopg
 import pytest
 from memory_server import run_daypack, start_server
 from postgres_server import needs_postgres
@@ -19,6 +20,7 @@ from daypack.serve.page import access as accesses
 from daypack.serve.page.access import PageAccess, cookie_name
 from daypack.serve.page.signed import Signer
 from daypack.serve.shared.sharing import page_claim
+from tools.postgres import Server
 
 KEY, OTHER = bytes(range(32)), bytes(32)
 WITH_KEY = f"import daypack.serve.shared.sharing as sharing\nsharing.page_key = lambda _: {KEY!r}\n"
@@ -98,6 +100,39 @@ def test_a_one_time_token_works_once_at_all_processes_together(database_url: str
         token, other = here.new_token(), here.new_token()
         assert [use(there, token), use(here, token), use(there, token)] == [True, False, False]
         assert [use(here, other), use(there, other)] == [True, False]
+
+
+@needs_postgres
+def test_a_one_time_token_works_once_whatever_happens_to_the_database(tmp_path: Path) -> None:
+    def claim(url: str, token: str) -> bool:
+        with open_memory(home=tmp_path / "home", url=url) as memories:
+            assert isinstance(memories, Memories)
+            return use(PageAccess("ada", KEY, page_claim(memories.backend)), token)
+
+    token, fresh = (PageAccess("ada", KEY).new_token() for _ in range(2))
+    with Server.start(tmp_path / "primary") as primary:
+        assert claim(primary.url(), token)
+        primary.restart(immediate=True)
+        assert not claim(primary.url(), token)
+        with primary.replica(tmp_path / "replica") as replica:
+            primary.down(immediate=True)
+            replica.promote()
+            assert not claim(replica.url(), token)
+            assert claim(replica.url(), fresh)
+
+
+@needs_postgres
+def test_uses_of_one_time_tokens_are_forgotten_when_those_have_expired(database_url: str, tmp_path: Path) -> None:
+    with (
+        open_memory(home=tmp_path, url=database_url) as memories,
+        psycopg.connect(database_url, autocommit=True) as connection,
+    ):
+        assert isinstance(memories, Memories)
+        access = PageAccess("ada", KEY, page_claim(memories.backend))
+        assert use(access, access.new_token())
+        connection.execute("UPDATE daypack.used_tokens SET at = at - interval '1 hour'")
+        assert use(access, access.new_token())
+        assert connection.execute("SELECT count(*) FROM daypack.used_tokens").fetchone() == (1,)
 
 
 @needs_postgres

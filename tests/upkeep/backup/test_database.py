@@ -33,7 +33,17 @@ pytestmark = needs_postgres
 _OPERATOR = Scope(role="daypack_operator")
 _DERIVED = {  # from what is in a backup, or of one server alone
     *("tags", "jobs", "indexes", "postings", "words", "places", "conversations", "authors", "author_names"),
-    *("embeddings", "vectors", "small_vectors", "rates", "processes", "migrations", "store", "audit_end"),
+    *(
+        "embeddings",
+        "vectors",
+        "small_vectors",
+        "rates",
+        "processes",
+        "used_tokens",
+        "migrations",
+        "store",
+        "audit_end",
+    ),
 }
 
 

@@ -16,6 +16,9 @@ CREATE UNLOGGED TABLE rates(
     kind text NOT NULL, key bytea NOT NULL, spent double precision NOT NULL, at timestamptz NOT NULL,
     PRIMARY KEY (kind, key)
 ) WITH (fillfactor = 50);
+-- used_tokens: one-time tokens of the page that were used, until they have expired. With a log: also after a crash or at
+-- a replica that was promoted, none of them works again.
+CREATE TABLE used_tokens(nonce bytea PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp());
 -- processes: the metrics that each server last published. The row 0 has the sums of the servers that ended.
 CREATE TABLE processes(
     id uuid PRIMARY KEY, started timestamptz NOT NULL DEFAULT now(), seen timestamptz NOT NULL DEFAULT now(),
@@ -34,3 +37,4 @@ GRANT SELECT, INSERT ON audit TO daypack_operator;
 GRANT SELECT (seq), INSERT, DELETE ON audit TO daypack_eraser;
 GRANT SELECT, UPDATE ON audit_end TO daypack_app, daypack_operator, daypack_eraser;
 GRANT SELECT, INSERT, UPDATE, DELETE ON rates, processes TO daypack_app, daypack_operator;
+GRANT SELECT, INSERT, DELETE ON used_tokens TO daypack_app;

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     from daypack.serve.http.limits import Shares
     from daypack.serve.observe.metrics import Metrics
 
-_ONCE = "one-time tokens"
-_CLAIM = (
-    "INSERT INTO rates(kind, key, spent, at) VALUES (%s, %s, 1, clock_timestamp()) ON CONFLICT DO NOTHING RETURNING key"
-)
+_CLAIM = "INSERT INTO used_tokens(nonce) VALUES (%s) ON CONFLICT DO NOTHING RETURNING nonce"
+_FORGET = "DELETE FROM used_tokens WHERE at < clock_timestamp() - make_interval(secs => %s)"
 
 
 @contextmanager
@@ -63,19 +61,20 @@ def page_key(backend: "Backend") -> bytes | None:
 
 
 def page_claim(backend: "Backend") -> "Callable[[str], bool] | None":
-    """Return what notes the use of a one-time token for all servers on one database; None: files.
-
-    The uses are rows of `rates`, which are removed after ten minutes: a token expires after five.
-    """
+    """Return what notes the use of a one-time token for all servers on one database; None: files."""
     if backend.server is None:
         return None
-    from daypack.postgres.transaction import Scope  # noqa: PLC0415 — only with a database
+    from daypack.postgres.transaction import Scope, Transaction  # noqa: PLC0415 — only with a database
+    from daypack.serve.page.access import ONCE_SECONDS  # noqa: PLC0415
 
     database = backend.server.database
 
     def claim(nonce: str) -> bool:
-        values = (_ONCE, nonce.encode())
-        return database.run("use token", lambda transaction: transaction.row(_CLAIM, values), Scope()) is not None
+        def insert(transaction: Transaction) -> bool:
+            transaction.execute(_FORGET, (2 * ONCE_SECONDS,))  # a clock may be set
+            return transaction.row(_CLAIM, (nonce.encode(),)) is not None
+
+        return database.run("use token", insert, Scope())
 
     return claim
 
