@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -266,6 +267,21 @@ def test_doctor_finds_damage_in_a_database_and_repairs_nothing(command: Command,
         assert "s3cret" not in damaged.stdout + damaged.stderr
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT raw FROM daypack.entries").fetchall() == [(b"other",)]
+
+
+def test_status_counts_the_memory_of_the_project_and_shows_none_before_there_is_one(
+    command: Command, database_url: str, home: str
+) -> None:
+    def memory(*options: str) -> str:
+        lines = command("status", "--store", with_password(database_url), "--width", "400", *options).stdout
+        return next(line for line in lines.splitlines() if line.startswith("memory"))
+
+    assert memory() == "memory      none yet; it is created with the first entry"
+    assert command("memory", "add", FACT, "--store", database_url).returncode == 0
+    (listed,) = json.loads(command("memory", "list", "--json", "--store", database_url).stdout)
+    assert memory() == f"memory      1 entry in {shown(database_url)}  {listed['memory_id']}"
+    shutil.rmtree(home)
+    assert memory().startswith("memory      1 entry in ")  # another worker, whose home is empty
 
 
 def test_dead_jobs_are_shown(command: Command, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

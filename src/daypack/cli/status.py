@@ -4,11 +4,12 @@ import argparse
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import get_args
 
 from daypack.cli.options import add_store, natural, shown_of
 from daypack.cli.terminal import counted, is_utf8, json_text, print_note, safe_line, shell_word, terminal_width
-from daypack.errors import BadInput, DaypackError
+from daypack.errors import BadInput, DaypackError, MemoryMissing
 from daypack.history.home import find_home, refresh_folders
 from daypack.history.layout import Home
 from daypack.hooks.call import HostName
@@ -21,6 +22,7 @@ from daypack.hooks.status.gathering import gather
 from daypack.hooks.status.host import read_host
 from daypack.hooks.status.recorded import PAGE_BYTES
 from daypack.hooks.status.standard_input import read_waiting
+from daypack.memory.project.memory import USER
 from daypack.upkeep.database import describe, find_database
 
 _WIDEST = 120
@@ -46,9 +48,11 @@ def run(args: argparse.Namespace) -> int:
         return line.run(["--line", *(f"{name}={value}" for name, value in values.items() if value)]) or 0
     home, host = find_home(args.home, args.uid), read_host(read_waiting(0))
     problem = _refresh(home)
-    status = gather(home.here if problem else home, os.getcwd(), host, max_bytes=PAGE_BYTES)
     if problem:
+        status = gather(home.here, os.getcwd(), host, max_bytes=PAGE_BYTES)
         status = status._replace(problem=status.problem or problem)
+    else:
+        status = gather(home, os.getcwd(), host, max_bytes=PAGE_BYTES, count=partial(_count, home))
     if args.json:
         print(json_text(shown_of(home, status.as_json())))
         return 0
@@ -77,6 +81,20 @@ def _refresh(home: Home) -> str:
     except DaypackError as error:
         return f"{error.problem} [{error.place}]"
     return ""
+
+
+def _count(home: Home, name: str) -> tuple[str, int] | None:
+    """Return the id and the number of entries of a memory in the database; None if there is no such memory."""
+    from daypack.memory.tools import open_memory  # noqa: PLC0415 — few have a database
+
+    with open_memory(home=home.root, uid=home.uid, user=USER) as memories:
+        if memories.backend.server is not None:
+            memories.backend.server.database.patience = _PATIENCE_SECONDS
+        try:
+            found = memories.find_memory(name)
+        except MemoryMissing:
+            return None
+        return next(((found, each.stats.entries) for each in memories.memories() if each.memory_id == found), None)
 
 
 def _print_store(home: Home) -> None:

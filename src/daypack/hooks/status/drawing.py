@@ -225,10 +225,10 @@ def _memory_text(status: Status) -> str:
     if status.memory is None:
         return "none yet; it is created with the first entry"
     entries = status.memory.entries
-    if status.memory.place:
-        return f"in {status.memory.place}  {status.memory.memory_id}"
-    counted = "erased, hidden or not readable now" if entries is None else _number(entries, "entry", "entries")
-    return f"{counted}  {status.memory.memory_id}"
+    place = f"in {status.memory.place}" if status.memory.place else ""
+    counted = _number(entries, "entry", "entries") if entries is not None else ""
+    known = " ".join(filter(None, (counted, place))) or "erased, hidden or not readable now"
+    return f"{known}  {status.memory.memory_id}"
 
 
 def _compaction_rows(status: Status, now: float) -> Iterator[tuple[str, str, str]]:

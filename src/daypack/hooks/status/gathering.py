@@ -1,6 +1,7 @@
 """Gathers the status of a session: from the host, from the files of the session, from the memory of the project."""
 
 import os
+from collections.abc import Callable
 
 from daypack.errors import BadConfig, DaypackError
 from daypack.history.layout import Home, Layout, safe_name
@@ -13,11 +14,14 @@ from daypack.memory.project.repository import Project, find_project
 from daypack.memory.store.entry_count import find_counted
 from daypack.plain_files import mentions
 
+Count = Callable[[str], tuple[str, int] | None]  # of the entries of a memory: its id, title or start of an id
 
-def gather(home: Home, folder: str, host: Host | None, *, max_bytes: int) -> Status:
+
+def gather(home: Home, folder: str, host: Host | None, *, max_bytes: int, count: Count | None = None) -> Status:
     """Return the status of the host's session, else of the newest session of the folder's project.
 
-    `max_bytes` of the newest events are looked through. Nothing is written, and what cannot be read is unknown.
+    `max_bytes` of the newest events are looked through. `count` finds a memory in the database and counts its entries;
+    without it none is asked for. Nothing is written, and what cannot be read is unknown.
     """
     problem, folder = "", host.folder if host and host.folder else folder
     try:
@@ -37,7 +41,7 @@ def gather(home: Home, folder: str, host: Host | None, *, max_bytes: int) -> Sta
         )
     try:
         if not problem:
-            memory = _memory(home, folder)
+            memory = _memory(home, folder, count)
             status = status._replace(memory=memory, memory_off=project.off and memory is None)
         if layout := _find(home, project, host):
             status = _with_session(status, layout, max_bytes)
@@ -65,16 +69,24 @@ def _with_session(status: Status, layout: Layout, max_bytes: int) -> Status:
     )
 
 
-def _memory(home: Home, folder: str) -> ProjectMemory | None:
+def _memory(home: Home, folder: str, count: Count | None) -> ProjectMemory | None:
     """Return the memory that commands in this folder mean if they name none."""
     given = os.environ.get("DAYPACK_MEMORY") or ""
     named, project = default_memory(home, folder, given=given, configured="" if given else _configured(home))
     if not named:
         return None
-    if place := _database(home):
-        return ProjectMemory(named, place=place)  # counting would wait for it
-    if found := find_counted(home.store, USER, named):
-        return ProjectMemory(*found)
+    place, found = _database(home), None
+    if not place:
+        found = find_counted(home.store, USER, named)
+    elif count is None:
+        return ProjectMemory(named, place=place)
+    else:
+        try:
+            found = count(named)
+        except DaypackError:
+            return ProjectMemory(named, place=place)
+    if found:
+        return ProjectMemory(*found, place)
     is_expected = project is None or project_memory(home, project, create=False) is not None
     return ProjectMemory(named) if is_expected else None
 

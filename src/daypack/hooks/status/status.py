@@ -26,7 +26,7 @@ class Cache(NamedTuple):
 
 
 class ProjectMemory(NamedTuple):
-    """The memory of the project; `entries` None: it could not be counted. `place`: the database that has it."""
+    """The memory of the project; `entries` None: they were not counted. `place`: the database that has it."""
 
     memory_id: str
     entries: int | None = None
