@@ -174,6 +174,12 @@ def _account_findings(state: "DatabaseState") -> Iterator[Finding]:
         yield Finding("database role", "problem", f"{found.what}: {found.problem}", found.remedy)
     if not state.role_problems:
         yield Finding("database role", "ok", f"{state.account} becomes {state.role}, which is unprivileged")
+    if state.is_superuser:
+        from daypack.postgres.migrations import ROLES  # noqa: PLC0415 — few have a database
+
+        account = f"CREATE ROLE daypack LOGIN PASSWORD '…'; GRANT {', '.join(ROLES)} TO daypack;"
+        hint = f"give daypack an account of its own, and name it in the address: {account}"
+        yield Finding("database account", "warning", f"{state.account} is a superuser", hint)
     if state.lax_account:
         from daypack.upkeep.database import LAX, lax_remedy  # noqa: PLC0415 — few have a database
 

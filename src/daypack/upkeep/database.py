@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _ABOUT = (
     "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
-    " (SELECT max(number) FROM migrations), session_user, current_user,"
+    " (SELECT max(number) FROM migrations), session_user,"
+    " (SELECT rolsuper FROM pg_roles WHERE rolname = session_user), current_user,"
     " extract(epoch FROM clock_timestamp())::float8"
 )
 
@@ -70,6 +71,7 @@ class DatabaseState(Struct, frozen=True):
     schema: int
     known_schema: int
     account: str
+    is_superuser: bool
     role: str
     role_problems: tuple["StoreProblem", ...]
     lax_account: str
@@ -131,11 +133,12 @@ def describe(database: "Database", replica: "Database | None" = None) -> Databas
 
     def read(transaction: "Transaction") -> tuple[Any, ...]:
         before = time.time()
-        row = transaction.row(_ABOUT) or ("", "", 0, "", "", before)
+        row = transaction.row(_ABOUT) or ("", "", 0, "", False, "", before)
         clock = row[-1] - (before + time.time()) / 2
         return *row[:-1], clock, tuple(examine_roles(transaction))
 
-    server, vector, schema, account, role, clock, role_problems = database.run("check", read, Scope(reading=True))
+    server, vector, schema, *accounts, clock, role_problems = database.run("check", read, Scope(reading=True))
+    account, is_superuser, role = accounts
     jobs: JobCounts = Jobs(database).counts()
     return DatabaseState(
         place=database.place,
@@ -144,6 +147,7 @@ def describe(database: "Database", replica: "Database | None" = None) -> Databas
         schema=schema or 0,
         known_schema=list_migrations()[-1].number,
         account=account,
+        is_superuser=is_superuser,
         role=role,
         role_problems=role_problems,
         lax_account=lax_account(database),
