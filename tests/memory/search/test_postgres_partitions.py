@@ -197,7 +197,7 @@ def test_other_tenants_never_see_vectors_of_a_partition(database: Database) -> N
         with pytest.raises(Exception, match="permission denied"):
             database.run("read", lambda at: at.row("SELECT count(*) FROM vectors_1"), scope)
     intruder = _open(database, EMBEDDER, "you")
-    rows = intruder._open_partition(place, 1, 400)  # pyright: ignore[reportPrivateUsage]
+    rows = intruder._open_partition(place, 1, 400, "")  # pyright: ignore[reportPrivateUsage]
     nearest, _ = rows.search(EMBEDDER.vectors[1], 10, None)
     assert nearest.ids == []
     assert rows.compare(EMBEDDER.vectors[1], [1, 2, 3])[0] == {}

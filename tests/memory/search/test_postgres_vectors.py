@@ -113,6 +113,26 @@ def test_vectors_of_another_process_are_found(database: Database) -> None:
         assert sorted(found.ids) == list(range(1, goal + 1))
 
 
+def test_a_search_in_an_older_snapshot_leaves_newer_vectors_as_they_are(database: Database) -> None:
+    embedder, cache, memory_id = Numbered(make_vectors(200)), RowCache(), number_memory(database, "me", 1)
+    reader, writer = (PostgresVectors(database, "me", memory_id, embedder, cache) for _ in range(2))
+
+    def grow() -> None:
+        assert writer.catch_up(100, Entries(100), None) is None
+        assert writer.search("1", 5, None)
+
+    writer.catch_up(50, Entries(50), None)
+    with database.together("search", "me"):
+        assert reader.newest == 50
+        growing = threading.Thread(target=grow)
+        growing.start()
+        growing.join()
+        found = reader.search("1", 500, None)
+    assert found
+    assert len(found.ids) == 50
+    assert reader.newest == 100
+
+
 def test_erased_vectors_do_not_come_back_even_if_as_many_are_made_again(database: Database) -> None:
     texts, embedder = Entries(100), Numbered(make_vectors(200))
     first, second = _open(database, embedder), _open(database, embedder)

@@ -18,19 +18,22 @@ if TYPE_CHECKING:
 MAX_BYTES = 256 << 20
 _SPARE = 2  # one more row in so many fits before all are copied
 
-Key = tuple[str, int, bytes]  # tenant, memory, model
+Key = tuple[str, str, bytes]  # tenant, memory, model
 
 
 class LoadedRows:
     """The rows of one generation, up to a number; threads may search and extend them at once.
 
-    Rows of a generation never change, so threads that extend the same rows write the same bytes.
+    Rows of a generation never change in one incarnation of a database, so threads that extend the same rows write the
+    same bytes.
     """
 
     def __init__(
-        self, codec: "Codec", generation: int, room: "Bytes | None" = None, checked: "CheckedRows | None" = None
-    ) -> None:
+        self, codec: "Codec", generation: int, incarnation: str, room: "Bytes | None" = None,
+        checked: "CheckedRows | None" = None,
+    ) -> None:  # fmt: skip
         self.generation = generation
+        self.incarnation = incarnation
         self._codec = codec
         self._checked = codec.empty if checked is None else checked
         self._room = self._checked.rows if room is None else room
@@ -58,7 +61,7 @@ class LoadedRows:
             room[:count] = self._room[:count]
         room[count:total] = added
         checked = self._codec.check(room[:total].reshape(-1).data, self._checked)
-        return LoadedRows(self._codec, self.generation, room, checked)
+        return LoadedRows(self._codec, self.generation, self.incarnation, room, checked)
 
     def search(self, row: "Floats", limit: int, allowed: Collection[int] | None) -> tuple[Nearest, Nearest | None]:
         """Return the ids nearest to a query, overall and among those allowed."""

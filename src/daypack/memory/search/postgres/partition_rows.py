@@ -43,19 +43,20 @@ _Row = tuple[int, bytes]  # seq, code
 
 
 class Partition(NamedTuple):
-    """Where the vectors of a memory are, and how many."""
+    """Where the vectors of a memory are, and how many; equal as long as they are the same."""
 
     place: int
     generation: int
     vectors: int
+    incarnation: str  # of the database
 
 
 class PartitionRows:
-    """The rows of a partition as they are at each call; `known` are the last similarities, by generation and count."""
+    """The rows of a partition as they are at each call; `known` are the last similarities."""
 
     def __init__(
         self, database: Database, tenant: str, codec: "Codec", partition: Partition,
-        known: dict[tuple[int, int], Similarity],
+        known: dict[Partition, Similarity],
     ) -> None:  # fmt: skip
         self._database = database
         self._scope = Scope(tenant, reading=True)
@@ -84,7 +85,7 @@ class PartitionRows:
 
     def compare(self, row: "Floats", ids: Collection[int]) -> tuple[dict[int, float], Similarity]:
         """Return the cosines of these ids, and how similar all vectors are to each other."""
-        state = self._partition.generation, self._partition.vectors
+        state = self._partition
 
         def work(transaction: Transaction) -> tuple[list[_Row], list[_Row]]:
             sampled: list[_Row] = []

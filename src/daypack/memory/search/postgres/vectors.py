@@ -22,6 +22,7 @@ from daypack.errors import DaypackError
 from daypack.memory.search.vectors import VectorQuery
 from daypack.memory.store.port import memory_missing
 from daypack.memory.store.postgres.index_rows import erase_vectors, remove_rows
+from daypack.memory.store.postgres.statements import INCARNATION
 from daypack.postgres.database import Database
 from daypack.postgres.transaction import Scope, Transaction
 from daypack.search.fuse import Closeness
@@ -30,7 +31,7 @@ from daypack.search.vectors import open_codec
 if TYPE_CHECKING:
     from daypack.llm.embedding.port import Embedder
     from daypack.memory.search.postgres.loaded_rows import LoadedRows, RowCache
-    from daypack.memory.search.postgres.partition_rows import PartitionRows
+    from daypack.memory.search.postgres.partition_rows import Partition, PartitionRows
     from daypack.memory.search.vectors import Texts
     from daypack.search.floor import Similarity
     from daypack.search.nearest import Codec
@@ -46,7 +47,7 @@ _BLOCK = 256  # rows that travel as one value
 _OWN = "tenant = %s AND memory = %s AND model = %s"
 _STATE = "generation, newest, vectors, place"
 _READ = f"""
-SELECT e.generation, e.newest, e.vectors, e.place, e.dimensions, blocks.codes FROM embeddings e
+SELECT {INCARNATION}, e.generation, e.vectors, e.place, e.dimensions, blocks.codes FROM embeddings e
 LEFT JOIN LATERAL (
     SELECT number / {_BLOCK} AS block, string_agg(code, ''::bytea ORDER BY number) AS codes FROM vectors v,
         (SELECT CASE WHEN e.generation = %s THEN %s ELSE 0 END) AS known(first)
@@ -56,7 +57,7 @@ LEFT JOIN LATERAL (
 ) blocks ON true WHERE e.tenant = %s AND e.memory = %s AND e.model = %s
 ORDER BY blocks.block
 """  # noqa: S608 — constants
-_NUMBER = "SELECT number FROM memories WHERE tenant = %s AND id = %s"
+_NUMBER = f"SELECT number, {INCARNATION} FROM memories WHERE tenant = %s AND id = %s"  # noqa: S608
 _NEW = """
 INSERT INTO embeddings(tenant, memory, model, dimensions)
 SELECT tenant, number, %s, %s FROM memories WHERE tenant = %s AND number = %s FOR KEY SHARE ON CONFLICT DO NOTHING
@@ -98,7 +99,8 @@ class PostgresVectors:
     """The vectors of a memory of a tenant; threads and processes may share them.
 
     A memory that was erased and imported again has the same id and another number. Vectors of a number are erased with
-    the memory and never begun again, so the number is looked up whenever there are none.
+    the memory and never begun again in one incarnation of the database, so the number is looked up whenever there are
+    none, and in each incarnation.
     """
 
     def __init__(
@@ -107,17 +109,22 @@ class PostgresVectors:
         self._database = database
         self._scope, self._reading = Scope(tenant), Scope(tenant, reading=True)
         self._tenant, self._memory_id = tenant, memory_id
-        self._memory = 0  # its number, as it was looked up last
+        self._numbered = 0, ""  # the number of the memory as it was looked up last, and in which incarnation
         self._model = embedder.name.encode()
+        self._key = tenant, memory_id, self._model
         self._embedder = embedder
         self._cache = cache
         self._others_removed = False  # vectors of other models
         self._lease = uuid4()
-        self._similarities: dict[tuple[int, int], Similarity] = {}  # of a partition
+        self._similarities: dict[Partition, Similarity] = {}
 
     @cached_property
     def _codec(self) -> "Codec":
         return open_codec(self._embedder.dimensions)
+
+    @property
+    def _memory(self) -> int:
+        return self._numbered[0]
 
     @property
     def _own(self) -> tuple[str, int, bytes]:
@@ -207,17 +214,27 @@ class PostgresVectors:
         self._database.resolve("add vectors", work, self._scope)
 
     def _find(self, transaction: Transaction) -> _Found | None:
-        query = f"SELECT {_STATE}, {_FREE} FROM embeddings WHERE {_OWN} AND dimensions = %s"  # noqa: S608
-        row = transaction.row(query, (self._lease, *self._own, self._embedder.dimensions))
-        if row is None and self._look_up(transaction):
-            row = transaction.row(query, (self._lease, *self._own, self._embedder.dimensions))
-        return _Found(*row) if row else None
+        query = f"SELECT {INCARNATION}, dimensions, {_STATE}, {_FREE} FROM embeddings WHERE {_OWN}"  # noqa: S608
+        rows = self._select(transaction, query, self._lease)
+        return _Found(*rows[0][2:]) if rows and rows[0][1] == self._embedder.dimensions else None
+
+    def _select(self, transaction: Transaction, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return the rows of a query about these vectors; they begin with the incarnation of the database."""
+
+        def select() -> list[tuple[Any, ...]]:
+            return transaction.execute(query.encode(), (*values, *self._own), binary=True).fetchall()
+
+        incarnation = self._numbered[1]  # before `select`: another thread may look the number up meanwhile
+        rows = select()
+        if rows and rows[0][0] == incarnation:
+            return rows
+        return select() if self._look_up(transaction) else []
 
     def _look_up(self, transaction: Transaction) -> bool:
         """Look up the number of the memory; return False if there is no such memory."""
         row = transaction.row(_NUMBER, (self._tenant, self._memory_id))
         if row is not None:
-            self._memory = row[0]
+            self._numbered = row[0], row[1]
         return row is not None
 
     # Searching
@@ -249,40 +266,39 @@ class PostgresVectors:
         codec = self._codec
         from daypack.memory.search.postgres.loaded_rows import LoadedRows  # noqa: PLC0415 — imports numpy
 
-        known = self._cache.find(self._own)
+        known = self._cache.find(self._key)
         while True:
             since = (known.generation, known.count) if known else (0, 0)
-            found = self._database.run("read vectors", lambda at, since=since: self._fetch(at, *since), self._reading)
+            found = self._database.run(
+                "read vectors", lambda at, since=since: self._select(at, _READ, *since), self._reading
+            )
             if not found or not found[0][2] or found[0][4] != codec.dimensions:
-                self._cache.remove(self._own)
+                self._cache.remove(self._key)
                 return None
-            generation, _, vectors, place = found[0][:4]
+            incarnation, generation, vectors, place = found[0][:4]
             if place:
-                return self._open_partition(place, generation, vectors)
+                return self._open_partition(place, generation, vectors, incarnation)
+            if known and (known.incarnation != incarnation or known.count > vectors):
+                known = None  # of rows that a failover lost, or newer than the snapshot of this transaction
+                continue
             if known is None or known.generation != generation:
-                known = LoadedRows(codec, generation)
+                known = LoadedRows(codec, generation, incarnation)
             wanted = min(vectors, known.count + _READ_AT_ONCE)
             if codes := [row[5] for row in found if row[5] is not None]:
                 known = known.extended(codes)
             if known.count != wanted:  # some are damaged or missing: all are made again
-                self._cache.remove(self._own)
+                self._cache.remove(self._key)
                 self._discard(generation)
                 return None
             if wanted == vectors:
-                self._cache.keep(self._own, known)
+                self._cache.keep(self._key, known)
                 return known
 
-    def _fetch(self, transaction: Transaction, generation: int, count: int) -> list[tuple[Any, ...]]:
-        rows = transaction.execute(_READ.encode(), (generation, count, *self._own), binary=True).fetchall()
-        if not rows and self._look_up(transaction):
-            rows = transaction.execute(_READ.encode(), (generation, count, *self._own), binary=True).fetchall()
-        return rows
-
-    def _open_partition(self, place: int, generation: int, vectors: int) -> "PartitionRows":
+    def _open_partition(self, place: int, generation: int, vectors: int, incarnation: str) -> "PartitionRows":
         from daypack.memory.search.postgres.partition_rows import Partition, PartitionRows  # noqa: PLC0415
 
-        self._cache.remove(self._own)
-        partition = Partition(place, generation, vectors)
+        self._cache.remove(self._key)
+        partition = Partition(place, generation, vectors, incarnation)
         return PartitionRows(self._database, self._tenant, self._codec, partition, self._similarities)
 
     def _discard(self, generation: int) -> None:

@@ -89,28 +89,28 @@ _GAP = msgspec.msgpack.Decoder(Gap)
 
 
 class State(NamedTuple):
-    """The row of an index, and when the server was started: after a failover the index may have lost its end."""
+    """The row of an index, and the incarnation of the database: after a failover the index may have lost its end."""
 
     memory: int = 0
-    started: float = 0.0
+    incarnation: str = ""
     generation: int = 0
     totals: Totals = Totals()
     gap: Gap | None = None
 
     @property
-    def identity(self) -> tuple[int, float]:
+    def identity(self) -> tuple[int, str]:
         """Equal as long as the index only grew."""
-        return self.generation, self.started
+        return self.generation, self.incarnation
 
 
 def read_state(row: tuple[Any, ...] | None) -> State:
     """Return the state in a row; without an index, or with an earlier format, that of an empty one."""
     if row is None:
         return State()
-    memory, started, form, generation, *counts, gap = row
+    memory, incarnation, form, generation, *counts, gap = row
     if form != FORMAT:
-        return State(memory, started)
-    return State(memory, started, generation, Totals(*counts), _GAP.decode(gap) if gap else None)
+        return State(memory, incarnation)
+    return State(memory, incarnation, generation, Totals(*counts), _GAP.decode(gap) if gap else None)
 
 
 class WordTables:

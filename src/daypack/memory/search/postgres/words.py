@@ -14,6 +14,7 @@ from daypack.forks import ThreadLock
 from daypack.memory.search.postgres.word_tables import FORMAT, State, WordTables, read_state
 from daypack.memory.store.port import memory_missing
 from daypack.memory.store.postgres.index_rows import erase_words
+from daypack.memory.store.postgres.statements import INCARNATION
 from daypack.postgres.database import Database
 from daypack.postgres.transaction import Scope, Transaction
 from daypack.search.tables import Answer, IndexTables
@@ -21,8 +22,8 @@ from daypack.types.deadline import NO_DEADLINE, Deadline
 
 ENTRIES, DOCUMENTS = 0, 1  # the kinds of indexes
 
-_STATE = """m.number, extract(epoch FROM pg_postmaster_start_time())::float8, i.format, i.generation, i.newest,
-    i.oldest, i.entries, i.chunks, i.words, i.stretches, i.persons, i.gap"""
+_STATE = f"""m.number, {INCARNATION}, i.format, i.generation, i.newest, i.oldest, i.entries, i.chunks, i.words,
+    i.stretches, i.persons, i.gap"""
 _READ = f"""
 SELECT {_STATE} FROM memories m
 LEFT JOIN indexes i ON i.tenant = m.tenant AND i.memory = m.number AND i.kind = %s WHERE m.id = %s
@@ -82,10 +83,10 @@ class WordPlace:
 
         def locked(transaction: Transaction) -> Answer | None:
             nonlocal begun
-            known = self._identity[0]
+            known = self._identity
             state, created = self.lock(transaction, operation)
             tables = self._tables(transaction, state)
-            if state.generation != known and (known or not created):
+            if state.identity != known and (known[0] or not created):
                 return None  # replaced since it was read: what is to be added may not follow it, or be erased by now
             if begun:  # `work` may have consumed what it adds: the caller begins again
                 raise StorageFailed("the connection was lost", operation=operation, place=self.path)
