@@ -8,6 +8,7 @@ import pytest
 from memory.many_workers.fifty_users import HashedWords
 from postgres_server import needs_postgres, running_server
 
+from daypack.errors import BadInput
 from daypack.history.home import find_home
 from daypack.memory.backend import open_backend
 from daypack.memory.tools import Memories
@@ -130,3 +131,44 @@ def test_a_memory_that_has_another_number_since_a_restore_has_its_own_vectors(
     for memory_id in (first, second):
         for query in ("bread in shop 1", "dog in house 1"):
             assert found(running, memory_id, query) == found(fresh, memory_id, query)
+
+
+def test_tokens_follow_a_database_that_was_restored(database_url: str, connect: Connect) -> None:
+    running = connect(database_url)
+    memory_id = running.create_memory("Launch").memory_id
+    add(running, memory_id, "a lorry drives by")
+    backup = copy(database_url)
+    lost = add(running, memory_id, *dogs(3))
+    restore(database_url, backup)
+    fresh = connect(database_url)
+    kept = add(fresh, memory_id, *bakers(5))
+    assert running.await_consistency(token=kept).status == "consistent"
+    for memories in (running, fresh):
+        with pytest.raises(BadInput, match="different store"):
+            memories.await_consistency(token=lost, timeout_ms=0)
+        with pytest.raises(BadInput, match="different store"):
+            memories.since(lost)
+    assert fresh.await_consistency(token=add(running, memory_id, "the rain has stopped")).status == "consistent"
+
+
+def test_a_token_that_a_restore_invalidates_is_refused_by_a_process_that_did_not_notice(
+    database_url: str, connect: Connect
+) -> None:
+    running = connect(database_url)
+    memory_id = running.create_memory("Launch").memory_id
+    backup = copy(database_url)
+    lost = add(running, memory_id, *dogs(3))
+    restore(database_url, backup)
+    add(connect(database_url), memory_id, *bakers(5))
+    with pytest.raises(BadInput, match="different store"):
+        running.await_consistency(token=lost)
+    token = running.await_consistency(memory_id).token
+    assert connect(database_url).await_consistency(token=token).status == "consistent"
+
+
+def test_a_write_after_a_restore_returns_a_token_of_the_restored_store(database_url: str, connect: Connect) -> None:
+    running = connect(database_url)
+    memory_id = running.create_memory("Launch").memory_id
+    restore(database_url, copy(database_url))
+    token = running.add_entry(memory_id, "a lorry drives by", "a lorry").token
+    assert connect(database_url).await_consistency(token=token).status == "consistent"

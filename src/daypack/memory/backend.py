@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from msgspec import Struct
 
 from daypack.config import from_environment, from_file, settle
+from daypack.errors import BadInput
 from daypack.history.layout import Home
 from daypack.memory.audit_log.log import AuditLog
 from daypack.memory.audit_log.port import Log
@@ -93,9 +94,22 @@ class Backend:
         position = Position(self.store.store_id, memory_id, entries, documents, log)
         return self.positions.write_token(user, position)
 
+    def read_token(self, user: str, token: object, operation: str) -> Position:
+        """Return the position of a token that this store gave to this user."""
+        store_id = self.store.store_id
+        try:
+            return self.positions.read_token(user, token, store_id, operation)
+        except BadInput:
+            if self.server is None:
+                raise
+            self.server.database.wal_position()  # finds out whether the store was restored, and has another id
+            if self.store.store_id == store_id:
+                raise
+        return self.positions.read_token(user, token, self.store.store_id, operation)
+
     def require(self, user: str, token: str) -> None:
         """Have all later reads of a user be as new as the write of a token; refuse a token that is not the user's."""
-        position = self.positions.read_token(user, token, self.store.store_id, "since")
+        position = self.read_token(user, token, "since")
         if self.server is not None and self.server.copy is not None:
             self.server.copy.reads.require(user, position.log)
 

@@ -8,7 +8,7 @@ from daypack.errors import BadInput
 from daypack.memory.backend import Backend
 from daypack.memory.limits import check_number
 from daypack.memory.store.port import MAX_DAMAGED, Newest, StoreFeed
-from daypack.memory.writes.positions import Position
+from daypack.memory.writes.positions import Position, other_store
 from daypack.memory.writes.recent_writes import Writer
 from daypack.types.memory import Consistency, DamagedRecord, Level
 
@@ -59,13 +59,16 @@ class Barrier:
     def wait(self, memory_id: str | None, token: str | None) -> Consistency:
         """Wait for the write of a token, for a memory, or for everything this user has written."""
         requested, writes = self._requested(memory_id, token), self._backend.writes
+        store_id = self._store.store_id
         written = {} if requested else self._not_deleted(writes.written(self._user))
-        positions = [requested] if requested else [Position(self._store.store_id, written_id) for written_id in written]
+        positions = [requested] if requested else [Position(store_id, written_id) for written_id in written]
         outcomes = [self._wait_for(position) for position in positions]
         problems = [outcome.problem for outcome in outcomes if outcome.problem]
-        reached = outcomes[0].position if len(outcomes) == 1 else Position(self._store.store_id)
+        reached = outcomes[0].position if len(outcomes) == 1 else Position(store_id)
         late = any(outcome.late for outcome in outcomes)
         log, behind = self._until_replayed(requested)
+        if token is not None and self._store.store_id != store_id:  # it was restored since the token was read
+            raise other_store(_OPERATION)
         problems += [behind] if behind else []
         late = late or bool(behind)
         if self._level == "searchable" and not requested and not problems:
@@ -74,7 +77,9 @@ class Barrier:
         return Consistency(
             status="timeout" if late else "failed" if failed or problems else "consistent",
             level=self._level,
-            token=self._backend.positions.write_token(self._user, reached._replace(log=log)),
+            token=self._backend.positions.write_token(
+                self._user, reached._replace(store_id=self._store.store_id, log=log)
+            ),
             search_index=self._level == "searchable" and not problems,
             failed_writes=failed,
             problem="; ".join(problems) or None,
@@ -83,13 +88,12 @@ class Barrier:
 
     def _requested(self, memory_id: str | None, token: str | None) -> Position | None:
         """Return the position to wait for; None for everything the user has written."""
-        store_id, positions = self._store.store_id, self._backend.positions
-        position = None if token is None else positions.read_token(self._user, token, store_id)
+        position = None if token is None else self._backend.read_token(self._user, token, _OPERATION)
         if position and memory_id is not None and position.memory_id not in ("", memory_id):
             hint = "send only one of memory_id and token"
             raise BadInput("token belongs to a different memory", operation=_OPERATION, hint=hint)
         if memory_id is not None and not (position and position.memory_id):
-            position = Position(store_id, memory_id)
+            position = Position(self._store.store_id, memory_id)
         return position if position and position.memory_id else None
 
     def _not_deleted(self, written: dict[str, int]) -> dict[str, int]:

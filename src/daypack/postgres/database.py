@@ -26,6 +26,7 @@ from daypack.postgres.calls import Call
 from daypack.postgres.commits import CommitDoubtful, require_replicated
 from daypack.postgres.migrations import (
     APP,
+    INCARNATION,
     OWNER,
     PLAIN_SETTINGS,
     SCHEMA,
@@ -67,7 +68,7 @@ _RESOLVING = "SELECT pg_logical_emit_message(true, 'daypack', 'resolved'::text)"
 _POSITION = (
     "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()"
     " WHEN current_setting('synchronous_commit') = 'off' THEN pg_current_wal_insert_lsn()"
-    " ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn"
+    f" ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn, {INCARNATION}"
 )
 
 
@@ -97,6 +98,7 @@ class Database:
         self._path = f"{SCHEMA}, public"
         self._lock = ThreadLock()
         self._positions = threading.local()
+        self.incarnation = ""  # as it was when the position was read last; see `migrations`
         self._joined = _Joined()
 
     def run(self, operation: str, work: Callable[[Transaction], Answer], scope: Scope = _NOBODY) -> Answer:
@@ -229,7 +231,7 @@ class Database:
                 raise
             require_replicated(connection)
             if position is not None:
-                self._positions.last = _number(position.fetchone())
+                self._positions.last = self._read_position(position.fetchone())
         return answer
 
     def _attempt_alone(self, operation: str, call: Call) -> str | None:
@@ -278,7 +280,11 @@ class Database:
 
     def wal_position(self) -> int:
         """Return the position of the log after everything that was committed; of a replica, how far it has replayed."""
-        return _number(self.run("read position", lambda transaction: transaction.row(_POSITION), Scope(reading=True)))
+        return self._read_position(self.run("read position", lambda transaction: transaction.row(_POSITION), _READING))
+
+    def _read_position(self, row: tuple[Any, ...] | None) -> int:
+        position, self.incarnation = row or (None, "")
+        return int(position or 0)
 
     def check(self, operation: str, query: str = "SELECT 1") -> tuple[Any, ...] | None:
         """Return the first row of a query that writes nothing; raise if the database does not answer now."""
@@ -415,10 +421,6 @@ class Database:
         except psycopg.Error as reason:
             return reason
         return psycopg.OperationalError(f"all {self._most} connections are in use")
-
-
-def _number(row: tuple[Any, ...] | None) -> int:
-    return int(row[0]) if row and row[0] is not None else 0
 
 
 def _received(answer: Answer) -> Answer:

@@ -30,6 +30,12 @@ PLAIN_SETTINGS = (
     " set_config('datestyle', 'ISO', true), set_config('array_nulls', 'on', true),"
     " set_config('gin_fuzzy_search_limit', '0', true)"
 )
+# Another one after a failover, a restore or a restart: numbers of a sequence may have been given again since, to other
+# rows, and the store may be another one. It is the start of the server and, for the database, the path of a table that
+# every role may look up; cheap, because no table is read.
+INCARNATION = (
+    f"concat(extract(epoch FROM pg_postmaster_start_time()), ' ', pg_relation_filepath('{SCHEMA}.migrations'))"
+)
 _PATIENT = (
     "SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true),"
     " set_config('idle_in_transaction_session_timeout', '0', true)"

@@ -68,8 +68,7 @@ class Positions:
             fields, mac = data[:-_MAC_BYTES], data[-_MAC_BYTES:]
             _, store, memory, *numbers = _FIELDS[data[0]].unpack(fields)
             if store.hex() != store_id:
-                hint = "leave token out to wait for all writes"
-                raise BadInput("token belongs to a different store", operation=operation, hint=hint)
+                raise other_store(operation)
             if compare_digest(self._sign(user, fields), mac):
                 return Position(store_id, memory.hex() if any(memory) else "", *numbers)
         hint = "send a token exactly as a write of this user returned it, or leave it out"
@@ -78,22 +77,25 @@ class Positions:
     def _sign(self, user: str, fields: bytes) -> bytes:
         from hmac import digest  # noqa: PLC0415
 
+        return digest(self._find_key(), fields + user.encode(), "sha256")[:_MAC_BYTES]
+
+    def _find_key(self) -> bytes:
+        if callable(self._key_source):
+            return self._key_source()  # it has another key when its store is restored
         with self._lock:
             if not self._key:
-                self._key = self._load_key()
-        return digest(self._key, fields + user.encode(), "sha256")[:_MAC_BYTES]
+                self._key = self._load_key(self._key_source)
+        return self._key
 
-    def _load_key(self) -> bytes:
-        """Return the key of the source; a file is created if there is none.
+    def _load_key(self, source: str | None) -> bytes:
+        """Return the key in a file, which is created if there is none.
 
         A write is stored by the time its token is signed, so a file never fails: where none can be read or written,
         tokens are valid in this process only.
         """
-        new, source = os.urandom(_KEY_BYTES), self._key_source
+        new = os.urandom(_KEY_BYTES)
         if source is None:
             return new
-        if not isinstance(source, str):
-            return source()
         with suppress(StorageFailed):
             if len(known := atomic.read(source) or b"") == _KEY_BYTES:
                 return known
@@ -104,6 +106,12 @@ class Positions:
                 atomic.replace(source, new)
                 return atomic.read(source) or new
         return new
+
+
+def other_store(operation: str) -> BadInput:
+    """Return the error for a token of another store."""
+    hint = "leave token out to wait for all writes"
+    return BadInput("token belongs to a different store", operation=operation, hint=hint)
 
 
 def _decode(token: object) -> bytes | None:

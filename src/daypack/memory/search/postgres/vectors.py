@@ -22,8 +22,8 @@ from daypack.errors import DaypackError
 from daypack.memory.search.vectors import VectorQuery
 from daypack.memory.store.port import memory_missing
 from daypack.memory.store.postgres.index_rows import erase_vectors, remove_rows
-from daypack.memory.store.postgres.statements import INCARNATION
 from daypack.postgres.database import Database
+from daypack.postgres.migrations import INCARNATION
 from daypack.postgres.transaction import Scope, Transaction
 from daypack.search.fuse import Closeness
 from daypack.search.vectors import open_codec

@@ -14,8 +14,8 @@ from daypack.forks import ThreadLock
 from daypack.memory.search.postgres.word_tables import FORMAT, State, WordTables, read_state
 from daypack.memory.store.port import memory_missing
 from daypack.memory.store.postgres.index_rows import erase_words
-from daypack.memory.store.postgres.statements import INCARNATION
 from daypack.postgres.database import Database
+from daypack.postgres.migrations import INCARNATION
 from daypack.postgres.transaction import Scope, Transaction
 from daypack.search.tables import Answer, IndexTables
 from daypack.types.deadline import NO_DEADLINE, Deadline

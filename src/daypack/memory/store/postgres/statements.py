@@ -44,9 +44,6 @@ LOCKED_ROW = (
 # Those who write an index hold a memory FOR KEY SHARE: an erasure waits for them, other writes do not.
 ERASED_ROW = LOCKED_ROW.replace("NO KEY UPDATE", "UPDATE")
 DELETED = 6  # the column of both that has the time
-# Another one after a failover, a restore or a restart: numbers of a sequence may have been given again since, to other
-# rows. The server and, by the path of one of its tables, the database; cheap, because no table is read.
-INCARNATION = "concat(extract(epoch FROM pg_postmaster_start_time()), ' ', pg_relation_filepath('store'))"
 
 
 def entry_row(row: Row) -> Row:

@@ -6,7 +6,7 @@ lost, also during the commit: it then finds out whether it was stored (see `inse
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from daypack.errors import StorageFailed, WriteFailed
 from daypack.memory.store.checksums import MemoryRecord, checksum
@@ -40,6 +40,7 @@ from daypack.memory.store.postgres.statements import DELETED, MEMORY, MEMORY_ROW
 from daypack.memory.store.rows import Owner, Row, document_of, intact, memory_of, missing_document, newest_intact
 from daypack.memory.times import now_ms
 from daypack.postgres.database import Database
+from daypack.postgres.migrations import INCARNATION
 from daypack.postgres.refusals import ON_REPLICA, USE_PRIMARY
 from daypack.postgres.transaction import Role, Scope, Transaction
 from daypack.types.memory import ContextDocument, DamagedRecord, Entry, Memory, Where
@@ -51,6 +52,15 @@ _Answer = TypeVar("_Answer")
 _VERSIONS_TRIED = 10_000  # of a document, newest first, until one is intact
 _MARK = "UPDATE memories SET deleted = %s, crc = %s WHERE tenant = %s AND id = %s"
 _STATE = "SELECT pg_is_in_recovery(), count(*) FROM store"
+_IDENTITY = f"SELECT id, signing_key, {INCARNATION} FROM store"  # noqa: S608
+
+
+class _Identity(NamedTuple):
+    """What the tokens of a store have in common, as it was read in an incarnation of the database."""
+
+    store_id: str
+    signing_key: bytes
+    incarnation: str
 
 
 class PostgresStore:
@@ -59,17 +69,17 @@ class PostgresStore:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.accounts = PostgresAccounts(database)
-        self._identity: tuple[str, bytes] | None = None
+        self._identity = _Identity("", b"", "")
 
     @property
     def store_id(self) -> str:
         """The store's own random id."""
-        return self._identify()[0]
+        return self._identify().store_id
 
     @property
     def signing_key(self) -> bytes:
         """The secret that signs consistency tokens, the same for all processes."""
-        return self._identify()[1]
+        return self._identify().signing_key
 
     @property
     def last_position(self) -> int:
@@ -341,12 +351,12 @@ class PostgresStore:
         done = attempts.find(transaction) if transaction.attempt else None
         return Write(transaction, memory, existing), done
 
-    def _identify(self) -> tuple[str, bytes]:
-        if self._identity is None:
-            row = self._read(
-                "open memory", "", lambda transaction: transaction.row("SELECT id, signing_key FROM store")
-            )
+    def _identify(self) -> "_Identity":
+        found = self._identity
+        if not found.store_id or found.incarnation != self.database.incarnation:
+            row = self._read("open memory", "", lambda transaction: transaction.row(_IDENTITY))
             if row is None:
                 raise StorageFailed("the database has no id", operation="open memory", place=self.database.place)
-            self._identity = row[0], bytes(row[1])
-        return self._identity
+            found = self._identity = _Identity(row[0], bytes(row[1]), row[2])
+            self.database.incarnation = found.incarnation
+        return found
