@@ -140,8 +140,9 @@ def _indexing(memories: "Memories") -> AbstractContextManager[object]:
     if memories.backend.server is None:
         return nullcontext()
     from daypack.memory.indexer import Indexer  # noqa: PLC0415 — only with a database
+    from daypack.serve.observe.observer import report_error  # noqa: PLC0415
 
-    return Indexer(memories.backend).running()
+    return Indexer(memories.backend, report_error).running()
 
 
 def _make_sample(args: argparse.Namespace, memories: "Memories") -> "Sample":

@@ -71,6 +71,7 @@ class Backend:
     ) -> None:
         self.embedding_model = ""  # as configured; empty: the best that is installed
         self.redacting = True
+        self.index_problem = ""  # of the indexer of this process, if there is one and it did not succeed last
         self.store = store
         self.server = server
         self.primary: Store = getattr(store, "primary", store)

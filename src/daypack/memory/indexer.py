@@ -5,9 +5,10 @@ an indexer has not done when it ends, another one does.
 """
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
+from typing import TypeVar
 
 from daypack.errors import BadInput, DaypackError, MemoryMissing
 from daypack.memory.backend import Backend
@@ -20,22 +21,31 @@ _MIN_POLL_SECONDS, _MAX_POLL_SECONDS = 0.2, 2.0
 _SLICE_SECONDS = 1.0  # of indexing, after which it looks whether to stop
 _TURN_SECONDS = 10.0  # of one memory, if more is to be done there; then that of others
 _PARTITIONS_SECONDS = 30.0  # between two looks at the partitions
+_JOBS, _PARTITIONS = "index", "index vectors"
+
+Answer = TypeVar("Answer")
+Report = Callable[[str, BaseException], object]
 
 
 class Indexer:
-    """A thread for jobs, and one for partitions. `stop` waits until the memory at hand is done, or gives it back."""
+    """A thread for jobs, and one for partitions. `stop` waits until the memory at hand is done, or gives it back.
 
-    def __init__(self, backend: Backend) -> None:
+    `report` is given what a thread could not do, and the error; the thread tries it again later.
+    """
+
+    def __init__(self, backend: Backend, report: Report | None = None) -> None:
         if backend.server is None:
             hint = "the index of files is updated by searches and barriers; set the address of a database"
             raise BadInput("memories in files have no index jobs", operation="index", hint=hint)
         self.jobs = backend.server.jobs
         self._database = backend.server.database
+        self._backend = backend
+        self._report = report
         self._store = backend.primary
         self._indexes = backend.indexes
         self._stopping = Event()
         self._threads: list[Thread] = []
-        self.problem = ""  # of the last look at the jobs; empty if the database answered
+        self._problems = {_JOBS: "", _PARTITIONS: ""}  # of the last look at the jobs, and at the partitions
         self.done = self.failed = 0  # jobs, and attempts at jobs
 
     # A thread
@@ -69,19 +79,28 @@ class Indexer:
     def _loop(self) -> None:
         pause = _MIN_POLL_SECONDS
         while not self._stopping.is_set():
-            try:
-                worked = self.work_once()
-                self.problem = ""
-            except DaypackError as error:  # of the database; it is asked again
-                worked, self.problem = False, error.problem
+            worked = self._try(_JOBS, self.work_once) or False
             pause = _MIN_POLL_SECONDS if worked else min(2 * pause, _MAX_POLL_SECONDS)
             if not worked:
                 self._stopping.wait(pause)
 
     def _keep_partitions(self) -> None:
-        while not self._stopping.wait(_PARTITIONS_SECONDS):
-            with suppress(DaypackError):  # tried again; the memory is searched at its old place meanwhile
-                self.keep_partitions()
+        while not self._stopping.wait(_PARTITIONS_SECONDS):  # a memory is searched at its old place meanwhile
+            self._try(_PARTITIONS, self.keep_partitions)
+
+    def _try(self, operation: str, work: Callable[[], Answer]) -> Answer | None:
+        """Return what `work` returns; if it fails, report that and remember it until it succeeds."""
+        problem = ""
+        try:
+            return work()
+        except Exception as error:
+            problem = _describe(error)
+            if self._report is not None:
+                self._report(operation, error)
+            return None
+        finally:
+            self._problems[operation] = problem
+            self._backend.index_problem = "; ".join(filter(None, self._problems.values()))
 
     # One call
 
@@ -97,8 +116,10 @@ class Indexer:
         """Give large memories partitions of their own, and drop those of memories that were erased."""
         from daypack.memory.search.postgres.partitions import drop_unused, promote_due  # noqa: PLC0415 — rarely
 
-        promote_due(self._database)
-        drop_unused(self._database)
+        try:
+            promote_due(self._database)
+        finally:
+            drop_unused(self._database)
 
     def work_once(self) -> bool:
         """Claim a job and work on it; return False if none is due."""
@@ -110,10 +131,8 @@ class Indexer:
                 self._index(job)
             except MemoryMissing:  # erased, or hidden until it is restored: then searches index it
                 self._finish(job, 0, 0)
-            except DaypackError as error:
-                self._fail(job, f"{type(error).__name__}: {error.problem}")
             except Exception as error:
-                self._fail(job, type(error).__name__)  # its text may contain what it was about
+                self._fail(job, _describe(error))
         return True
 
     def _finish(self, job: Job, entries: int, documents: int) -> None:
@@ -160,3 +179,9 @@ class Indexer:
         finally:
             done.set()
             thread.join()
+
+
+def _describe(error: Exception) -> str:
+    """Return what an error says; the text of one that is not ours may contain what it was about."""
+    name = type(error).__name__
+    return f"{name}: {error.problem}" if isinstance(error, DaypackError) else name

@@ -15,6 +15,7 @@ from campaigns import Campaign
 from memory.search.numbered import Entries, Floats, Numbered, make_vectors, number_memory
 from search.vector_rows import make_queries, make_rows
 
+from daypack.errors import Damaged
 from daypack.memory.search.postgres import partition_rows, partitions, vectors
 from daypack.memory.search.postgres.loaded_rows import RowCache
 from daypack.memory.search.postgres.partitions import drop_unused, list_due, promote, promote_due
@@ -201,6 +202,40 @@ def test_other_tenants_never_see_vectors_of_a_partition(database: Database) -> N
     nearest, _ = rows.search(EMBEDDER.vectors[1], 10, None)
     assert nearest.ids == []
     assert rows.compare(EMBEDDER.vectors[1], [1, 2, 3])[0] == {}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE vectors SET code = '\\x00'",
+        "UPDATE vectors SET code = set_byte(code, 30, 7)",
+        "DELETE FROM vectors",
+    ],
+)
+def test_a_memory_with_a_damaged_vector_is_embedded_again_and_others_are_moved_meanwhile(
+    database: Database, damage: str
+) -> None:
+    ours, texts = _fill(database, 430)
+    _fill(database, 430, memory=2)
+    query = f"{damage} WHERE memory = 1 AND number = 5 RETURNING number"
+    assert database.run("damage", lambda at: at.rows(query), ME) == [(5,)]
+    with pytest.raises(Damaged, match="the memory with number 1 are damaged or missing"):
+        promote_due(database)
+    assert _place(database) == -1
+    assert _place(database, memory=2) > 0
+    jobs = database.run("read", lambda at: at.rows("SELECT memory FROM jobs"), ME)
+    assert jobs == [(1,)]
+    assert ours.catch_up(430, texts, None) is None
+    assert promote_due(database) == 1
+    assert _ids(ours, 1_000) == list(range(1, 431))
+
+
+def test_a_partition_with_a_row_of_a_wrong_length_is_searched_without_it(database: Database) -> None:
+    large, _ = _fill(database, 430)
+    promote_due(database)
+    query = "UPDATE vectors SET code = '\\x00' WHERE number = 5 RETURNING number"
+    assert database.run("damage", lambda at: at.rows(query), ME) == [(5,)]
+    assert len(_ids(large, 1_000)) == 429
 
 
 # Moving

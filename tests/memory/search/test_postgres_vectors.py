@@ -194,7 +194,14 @@ def test_a_model_with_other_dimensions_begins_anew(database: Database) -> None:
     assert _count(database) == texts.texts
 
 
-@pytest.mark.parametrize("damage", ["UPDATE vectors SET code = set_byte(code, 30, 7)", "DELETE FROM vectors"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE vectors SET code = set_byte(code, 30, 7)",
+        "UPDATE vectors SET code = '\\x00'",
+        "DELETE FROM vectors",
+    ],
+)
 def test_damaged_vectors_are_made_again(database: Database, damage: str) -> None:
     texts, embedder = Entries(20), Numbered(make_vectors(100))
     _open(database, embedder).catch_up(20, texts, None)

@@ -291,6 +291,44 @@ def test_a_thread_works_until_it_is_stopped(backend: Backend, server: Server) ->
     assert server.jobs.counts().due
 
 
+def test_threads_outlive_errors_of_every_kind_and_report_them(
+    backend: Backend, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, keep_partitions = Jobs.claim, Indexer.keep_partitions
+    reported, shown, kept = list[tuple[str, str]](), list[str](), threading.Event()
+    failing = {"index", "index vectors"}
+
+    def report(operation: str, error: BaseException) -> None:
+        reported.append((operation, str(error)))
+
+    def fail_once(operation: str) -> None:
+        if operation in failing:
+            failing.remove(operation)
+            raise ValueError(operation)
+        shown.append(backend.index_problem)
+
+    def claim_later(jobs: Jobs) -> Job | None:
+        fail_once("index")
+        return claim(jobs)
+
+    def keep_later(indexer: Indexer) -> None:
+        fail_once("index vectors")
+        keep_partitions(indexer)
+        kept.set()
+
+    monkeypatch.setattr("daypack.memory.indexer._PARTITIONS_SECONDS", 0.01)
+    monkeypatch.setattr(Jobs, "claim", claim_later)
+    monkeypatch.setattr(Indexer, "keep_partitions", keep_later)
+    new_memory(backend, "ada", "one rocket")
+    with Indexer(backend, report).running():
+        while server.jobs.counts().due or server.jobs.counts().leased:
+            time.sleep(0.02)
+        assert kept.wait(60)
+    assert sorted(reported) == [("index", "index"), ("index vectors", "index vectors")]
+    assert "ValueError" in shown[0]
+    assert indexed(server.database, "ada") == [(1, 1, 1)]
+
+
 def test_files_have_no_jobs(home: str) -> None:
     with pytest.raises(BadInput, match="no index jobs"):
         Indexer(open_backend(find_home(home, "0")))

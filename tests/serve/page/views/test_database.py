@@ -36,6 +36,8 @@ def test_health_names_the_database_and_the_jobs_that_were_given_up(page: OpenedH
     Indexer(page.memories.backend).run()
     states = {row["what"]: row["state"] for row in look(page, "health")["indexes"]}
     assert states["search indexes of memories"] == "current"
+    page.memories.backend.index_problem = "StorageFailed: the disk is full"
+    assert "the disk is full" in look(page, "health")["store"]["problem"]
     page.memories.add_entry(memory.memory_id, "The ferry leaves at nine.")
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE daypack.jobs SET dead = now(), problem = 'no model'::bytea")

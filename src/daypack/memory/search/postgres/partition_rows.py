@@ -168,6 +168,7 @@ class PartitionRows:
     # Comparing
 
     def _checked(self, rows: Sequence[_Row]) -> CheckedRows:
+        rows = [row for row in rows if len(row[1]) == self._codec.row_bytes]  # others are damaged
         codes = np.frombuffer(b"".join(code for _, code in rows), np.uint8).reshape(-1, self._codec.row_bytes)
         ids = np.fromiter((seq for seq, _ in rows), np.int64, len(rows))
         return CheckedRows(codes, len(rows), ids, np.empty((0, len(rows)), np.uint64), intact=True)

@@ -10,8 +10,9 @@ other memories.
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from daypack.errors import StorageFailed
+from daypack.errors import Damaged, StorageFailed
 from daypack.memory.search.postgres.vectors import write_directions
+from daypack.memory.store.postgres.index_rows import discard_vectors
 from daypack.postgres.database import Database
 from daypack.postgres.migrations import APP, OPERATOR, OWNER
 from daypack.postgres.transaction import Role, Scope, Transaction
@@ -50,6 +51,14 @@ class _GivenUp(Exception):
     """The vectors were erased meanwhile."""
 
 
+class _Incomplete(Exception):
+    """Vectors of a generation are damaged or missing."""
+
+    def __init__(self, generation: int) -> None:
+        super().__init__()
+        self.generation = generation
+
+
 def list_due(database: Database) -> list[Due]:
     """Return the memories that are to get a partition of their own."""
     query = "SELECT tenant, memory, model FROM embeddings WHERE due"
@@ -58,17 +67,37 @@ def list_due(database: Database) -> list[Due]:
 
 
 def promote_due(database: Database) -> int:
-    """Move every memory that is due to a partition of its own, and return how many were moved."""
-    return sum(promote(database, *due) for due in list_due(database))
+    """Move every memory that is due to a partition of its own, and return how many were moved.
+
+    One that cannot be moved does not keep the others waiting: its error is raised at the end.
+    """
+    moved, failure = 0, None
+    for due in list_due(database):
+        try:
+            moved += promote(database, *due)
+        except Exception as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return moved
 
 
 def promote(database: Database, tenant: str, memory: int, model: bytes) -> bool:
-    """Move the vectors of a memory to a partition with an index; False if another process does so, or has done so."""
+    """Move the vectors of a memory to a partition with an index; False if another process does so, or has done so.
+
+    Raises Damaged if some are damaged or missing: then all are made again.
+    """
     due = Due(tenant, memory, model)
     try:
         return database.resolve("index vectors", lambda at: _promote(at, due), Scope(tenant, role=OWNER))
     except _GivenUp:
         return False
+    except _Incomplete as error:
+        generation = error.generation
+        database.resolve("remove vectors", lambda at: discard_vectors(at, memory, model, generation), Scope(tenant))
+        problem = f"vectors of the memory with number {memory} are damaged or missing"
+        hint = "all of them are made again, by an index job that was added"
+        raise Damaged(problem, operation="index vectors", place=database.place, hint=hint) from error
 
 
 def _promote(transaction: Transaction, due: Due) -> bool:
@@ -94,7 +123,7 @@ def _promote(transaction: Transaction, due: Due) -> bool:
         raise _GivenUp
     _become(transaction, OWNER)
     if _copy(transaction, vectors, copied) != row[0]:
-        raise _GivenUp  # rows are missing: a search finds that out and has them made again
+        raise _Incomplete(generation)
     query = "DELETE FROM small_vectors WHERE tenant = %s AND memory = %s AND generation = %s"
     transaction.execute(query, (due.tenant, due.memory, generation))
     # Late, because others that attach a partition wait until this is committed.
@@ -138,6 +167,9 @@ def _copy(transaction: Transaction, vectors: _Vectors, first: int) -> int:
         if not rows:
             return first
         numbers, seqs, codes = map(list, zip(*rows, strict=True))
+        is_complete = numbers == [*range(first, first + len(rows))]
+        if not is_complete or not vectors.codec.are_intact(codes):
+            raise _Incomplete(generation)
         added = numbers, seqs, codes, write_directions(vectors.codec, codes)
         transaction.execute(write.encode(), (due.tenant, vectors.place, due.memory, generation, *added))
         first = numbers[-1] + 1

@@ -21,7 +21,7 @@ from uuid import uuid4
 from daypack.errors import DaypackError
 from daypack.memory.search.vectors import VectorQuery
 from daypack.memory.store.port import memory_missing
-from daypack.memory.store.postgres.index_rows import erase_vectors, remove_rows
+from daypack.memory.store.postgres.index_rows import discard_vectors, erase_vectors, remove_rows
 from daypack.postgres.database import Database
 from daypack.postgres.migrations import INCARNATION
 from daypack.postgres.transaction import Scope, Transaction
@@ -302,11 +302,9 @@ class PostgresVectors:
         return PartitionRows(self._database, self._tenant, self._codec, partition, self._similarities)
 
     def _discard(self, generation: int) -> None:
-        def work(transaction: Transaction) -> None:
-            query = f"DELETE FROM embeddings WHERE {_OWN} AND generation = %s RETURNING place, generation"  # noqa: S608
-            remove_rows(transaction, self._memory, transaction.rows(query, (*self._own, generation)))
-
-        self._database.resolve("remove vectors", work, self._scope)
+        self._database.resolve(
+            "remove vectors", lambda at: discard_vectors(at, self._memory, self._model, generation), self._scope
+        )
 
 
 def split_codes(codec: "Codec", data: bytes) -> list[bytes]:

@@ -16,6 +16,10 @@ SELECT %s, %s, kind, %s, nextval('index_generations') FROM unnest(%s::smallint[]
 ON CONFLICT (tenant, memory, kind) DO UPDATE SET format = excluded.format, generation = excluded.generation, newest = 0,
     oldest = 0, entries = 0, chunks = 0, words = 0, stretches = 0, persons = 0, gap = NULL, skipped = ''
 """
+_INDEX = """
+INSERT INTO jobs(tenant, memory, goal, documents)
+SELECT tenant, number, newest, documents FROM memories WHERE tenant = %s AND number = %s
+"""
 _PARTITIONS = """
 WITH parts AS MATERIALIZED (SELECT inhparent, inhrelid FROM pg_inherits WHERE inhparent = ANY(%s::regclass[]))
 SELECT inhrelid::regclass::text FROM parts JOIN pg_class c ON c.oid = inhrelid,
@@ -51,6 +55,18 @@ def remove_rows(transaction: Transaction, memory: int, removed: Sequence[tuple[A
     for place, generation in removed:  # the place as a literal: other partitions are not locked
         query = f"DELETE FROM vectors WHERE place = {place:d} AND tenant = %s AND memory = %s AND generation = %s"
         transaction.execute(query.encode(), (transaction.tenant, memory, generation))
+
+
+def discard_vectors(transaction: Transaction, memory: int, model: bytes, generation: int) -> None:
+    """Remove vectors of which some are damaged or missing, and have all of them made again."""
+    query = (
+        "DELETE FROM embeddings WHERE tenant = %s AND memory = %s AND model = %s AND generation = %s"
+        " RETURNING place, generation"
+    )
+    removed = transaction.rows(query, (transaction.tenant, memory, model, generation))
+    remove_rows(transaction, memory, removed)
+    if removed:
+        transaction.execute(_INDEX, (transaction.tenant, memory))
 
 
 def list_partitions(transaction: Transaction) -> list[str]:

@@ -60,6 +60,8 @@ def _check_store(home: OpenedHome) -> dict[str, Any]:
             home.memories.backend.check()
         if server is not None and (dead := server.jobs.counts().dead):
             problem = f"{dead:,} index jobs were given up; `daypack doctor` lists them"
+        elif home.memories is not None and (failed := home.memories.backend.index_problem):
+            problem = f"the search index: {redact_any(failed)}; it is tried again"
         elif server is not None and server.copy is not None and (trouble := server.copy.reads.replica.problem):
             problem = f"the replica is not used: {redact_any(trouble)}; the primary answers"
     except DaypackError as error:
