@@ -1,7 +1,8 @@
 """A PostgreSQL database: transactions of one role and one tenant over a pool of connections.
 
-Every transaction begins with `SET LOCAL`: the role, the tenant and the search path. Nothing is set for a session, so
-nothing of one transaction is left for the next one on the same connection, with or without a pooler in between.
+Every transaction begins with `SET LOCAL`: the role, the tenant and the search path, which leads to the own schema only.
+Nothing of a user is set for a session, so nothing of one transaction is left for the next one on the same connection,
+with or without a pooler in between.
 
 A transaction is sent as a pipeline: statements travel together, and only reading a result waits. A connection that is
 lost before COMMIT was sent has changed nothing, so the work is done again on another one. If it is lost after that,
@@ -28,6 +29,8 @@ from daypack.postgres.migrations import (
     APP,
     INCARNATION,
     OWNER,
+    PATH,
+    PLAIN_PATH,
     PLAIN_SETTINGS,
     SCHEMA,
     applied,
@@ -57,10 +60,13 @@ _FIRST_PAUSE, _LAST_PAUSE = 0.02, 1.0
 _PROBE_SECONDS = 2  # for one connection; libpq allows no less
 _POOL_SECONDS = 2.0  # a call waits so long for a connection before it looks again whether one can be made
 _BEGIN = (
-    "SELECT set_config('role', %s, true), set_config('daypack.tenant', %s, true), set_config('search_path', %s, true),"
+    "SELECT pg_catalog.set_config('role', %s, true), pg_catalog.set_config('daypack.tenant', %s, true),"
     f" {PLAIN_SETTINGS}"
 )
-_AS_OWNER = "SELECT set_config('search_path', %s, false), set_config('default_transaction_read_only', 'off', false)"
+_AS_OWNER = (
+    f"SELECT pg_catalog.set_config('search_path', '{PATH}', false),"
+    " pg_catalog.set_config('default_transaction_read_only', 'off', false)"
+)
 # Written by a transaction that finds out what became of an earlier one: with something to commit it waits until the
 # synchronous replicas have both.
 _RESOLVING = "SELECT pg_logical_emit_message(true, 'daypack', 'resolved'::text)"
@@ -95,7 +101,7 @@ class Database:
         self._prepared = not prepared
         self._pool: ConnectionPool[Connection[Any]] | None = None
         self._process = 0
-        self._path = f"{SCHEMA}, public"
+        self._vector_schema = SCHEMA  # until it is known
         self._lock = ThreadLock()
         self._positions = threading.local()
         self.incarnation = ""  # as it was when the position was read last; see `migrations`
@@ -140,7 +146,7 @@ class Database:
                 stack.enter_context(connection.pipeline())
                 self._begin(connection, scope)
                 self._joined.connection = connection
-                self._joined.transaction = Transaction(connection, scope, 0)
+                self._joined.transaction = Transaction(connection, scope, 0, self._vector_schema)
             except psycopg.Error:
                 stack.close()
             try:
@@ -217,7 +223,7 @@ class Database:
                     self._begin(connection, scope)
                     if attempt and not scope.reading:
                         connection.execute(_RESOLVING)
-                    transaction = Transaction(connection, scope, attempt)
+                    transaction = Transaction(connection, scope, attempt, self._vector_schema)
                     answer = work(transaction)
                     committing = not scope.reading
                     connection.execute("COMMIT")
@@ -256,7 +262,7 @@ class Database:
 
     def _begin(self, connection: "Connection[Any]", scope: Scope) -> None:
         connection.execute(scope.begin.encode())
-        connection.execute(_BEGIN, (scope.role, scope.tenant, self._path))
+        connection.execute(_BEGIN, (scope.role, scope.tenant))
 
     @property
     def last_position(self) -> int:
@@ -272,7 +278,7 @@ class Database:
         try:
             with connect(self.url, 10) as one:
                 one.execute(f"SET ROLE {OWNER}")
-                one.execute(_AS_OWNER, (self._path,))
+                one.execute(_AS_OWNER)
                 for statement in statements:
                     one.execute(statement.encode())
         except psycopg.Error as error:
@@ -381,12 +387,13 @@ class Database:
                 with connect(self.url, wait) as one:
                     one.until, one.end = until, self._joined.until
                     check_encoding(one, self.place)
+                    one.execute(f"SELECT {PLAIN_PATH}")
                     if (done := applied(one, self.place)) < list_migrations()[-1].number:
                         one.end = math.inf  # given up, it would be rolled back, and begin anew at the next call
                         migrate(one, self.place)
                     if done:
                         check_membership(one, APP, self.place)
-                    self._path = f"{SCHEMA}, {schema_of_vector(one)}"
+                    self._vector_schema = schema_of_vector(one)
             except psycopg.Error as error:
                 self._outage.note(error)
                 if not is_passing(error) or time.monotonic() > until:

@@ -24,12 +24,19 @@ SCHEMA = "daypack"
 OWNER, APP, ERASER, OPERATOR = ROLES = ("daypack_owner", "daypack_app", "daypack_eraser", "daypack_operator")
 LEAST_SERVER, LEAST_VECTOR = 160_000, (0, 8)
 # An account may have other ones (ALTER ROLE … SET); a transaction has these.
+# The path has no schema in which others may create: of two functions, the one that fits the arguments better is called,
+# wherever in the path it is, and a function of anybody would run with all rights of the account. pg_catalog is always
+# searched first; pg_temp would be too, for tables, if it were not named.
+PATH = f"{SCHEMA}, pg_temp"
 PLAIN_SETTINGS = (
-    "set_config('standard_conforming_strings', 'on', true), set_config('row_security', 'on', true),"
-    " set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true),"
-    " set_config('datestyle', 'ISO', true), set_config('array_nulls', 'on', true),"
-    " set_config('gin_fuzzy_search_limit', '0', true)"
+    f"pg_catalog.set_config('search_path', '{PATH}', true),"
+    " pg_catalog.set_config('standard_conforming_strings', 'on', true),"
+    " pg_catalog.set_config('row_security', 'on', true), pg_catalog.set_config('bytea_output', 'hex', true),"
+    " pg_catalog.set_config('extra_float_digits', '1', true), pg_catalog.set_config('datestyle', 'ISO', true),"
+    " pg_catalog.set_config('array_nulls', 'on', true), pg_catalog.set_config('gin_fuzzy_search_limit', '0', true)"
 )
+# For a session, so that what is sent outside of transactions calls no function of others either.
+PLAIN_PATH = "pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)"
 # Another one after a failover, a restore or a restart: numbers of a sequence may have been given again since, to other
 # rows, and the store may be another one. It is the start of the server and, for the database, the path of a table that
 # every role may look up; cheap, because no table is read.
@@ -108,6 +115,7 @@ def migrate(connection: "Connection[Any]", place: str) -> None:
     connection.read_only = False  # its transactions, whatever the account begins with
     for step in (None, *steps):
         with connection.transaction():
+            connection.execute(f"SELECT {PLAIN_SETTINGS}")
             connection.execute(_PATIENT)  # a step that a limit of the account ends would never be applied
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (UPGRADE_LOCK,))
             done = applied(connection, place)  # another process may have been faster
@@ -116,8 +124,6 @@ def migrate(connection: "Connection[Any]", place: str) -> None:
                     _prepare(connection, place)
             elif step.number > done:
                 connection.execute(f"SET LOCAL ROLE {OWNER}")
-                path = f"{SCHEMA}, {schema_of_vector(connection)}"
-                connection.execute(f"SELECT set_config('search_path', %s, true), {PLAIN_SETTINGS}", (path,))
                 connection.execute(step.text.encode())
                 query = "INSERT INTO migrations(number, name, requires) VALUES (%s, %s, %s)"
                 connection.execute(query, (step.number, step.name, step.requires))
@@ -167,26 +173,19 @@ def _check_server(connection: "Connection[Any]", place: str) -> None:
 
 
 def _prepare(connection: "Connection[Any]", place: str) -> None:
-    """Create the extension, the roles and the schema."""
+    """Create the schema, the extension unless it is there, and the roles."""
     from psycopg import errors  # noqa: PLC0415
 
     me, wanted = connection.info.user, _list_missing(connection)
     try:
-        with connection.transaction():
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    except (errors.UndefinedFile, errors.FeatureNotSupported) as error:
-        hint = "install pgvector 0.8 or later on the server"
-        raise BadConfig("the server has no pgvector", operation=_OPERATION, place=place, hint=hint) from error
-    except errors.InsufficientPrivilege as error:
-        hint = f"have an administrator run: {wanted}"
-        problem = f"{me} may not create the extension vector"
-        raise AccessDenied(problem, operation=_OPERATION, place=place, hint=hint) from error
-    _check_vector(connection, place)
-    try:
+        connection.execute(f"CREATE SCHEMA {SCHEMA}")
+        # Not in public, where others may have prepared something for what the extension creates.
+        connection.execute(f"CREATE EXTENSION IF NOT EXISTS vector SCHEMA {SCHEMA}")
+        _check_vector(connection, place)
         for role in ROLES:
             _make_role(connection, role)
         _check_usage(connection, place)
-        connection.execute(f"CREATE SCHEMA {SCHEMA} AUTHORIZATION {OWNER}")
+        connection.execute(f"ALTER SCHEMA {SCHEMA} OWNER TO {OWNER}")
         connection.execute(f"SET LOCAL ROLE {OWNER}")
         connection.execute(f"GRANT USAGE ON SCHEMA {SCHEMA} TO {APP}, {ERASER}, {OPERATOR}")
         connection.execute(
@@ -195,8 +194,11 @@ def _prepare(connection: "Connection[Any]", place: str) -> None:
         )
         connection.execute(f"GRANT SELECT ON {SCHEMA}.migrations TO PUBLIC")
         connection.execute(f"GRANT USAGE ON SCHEMA {SCHEMA} TO PUBLIC")
+    except (errors.UndefinedFile, errors.FeatureNotSupported) as error:
+        hint = "install pgvector 0.8 or later on the server"
+        raise BadConfig("the server has no pgvector", operation=_OPERATION, place=place, hint=hint) from error
     except errors.InsufficientPrivilege as error:
-        problem = f"{me} may not create roles and schemas: {str(error).splitlines()[0]}"
+        problem = f"{me} may not prepare the database: {str(error).splitlines()[0]}"
         hint = f"have an administrator run: {wanted}"
         raise AccessDenied(problem, operation=_OPERATION, place=place, hint=hint) from error
 
@@ -239,19 +241,18 @@ def _check_vector(connection: "Connection[Any]", place: str) -> None:
 
 def _check_usage(connection: "Connection[Any]", place: str) -> None:
     """Raise AccessDenied if the types of pgvector are in a schema that the roles may not use."""
-    schema = schema_of_vector(connection)
-    query = "SELECT bool_and(has_schema_privilege(role, %s::regnamespace, 'USAGE')) FROM unnest(%s::name[]) role"
-    if connection.execute(query, (schema, [*ROLES])).fetchone() != (True,):
-        hint = f"have its owner run: GRANT USAGE ON SCHEMA {schema} TO PUBLIC;"
-        problem = f"the extension vector is in the schema {schema}, which others may not use"
+    query = (
+        "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace, unnest(%s::name[]) role"
+        " WHERE extname = 'vector' AND nspname <> %s AND NOT has_schema_privilege(role, n.oid, 'USAGE')"
+    )
+    if row := connection.execute(query, ([*ROLES], SCHEMA)).fetchone():
+        hint = f"have its owner run: GRANT USAGE ON SCHEMA {row[0]} TO PUBLIC;"
+        problem = f"the extension vector is in the schema {row[0]}, which others may not use"
         raise AccessDenied(problem, operation=_OPERATION, place=place, hint=hint)
 
 
 def schema_of_vector(connection: "Connection[Any]") -> str:
-    """Return the schema in which the types of pgvector are, quoted."""
-    query = (
-        "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace"
-        " WHERE extname = 'vector'"
-    )
+    """Return the schema in which the types and operators of pgvector are, as a statement with values names it."""
+    query = "SELECT nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'"
     row = connection.execute(query).fetchone()
-    return row[0] if row else "public"
+    return _quoted(row[0]).replace("%", "%%") if row else SCHEMA

@@ -7,7 +7,7 @@ the CPU for an add and 2.3 times for a search among 5,000 entries, so it is not 
 
 from typing import TYPE_CHECKING, Any, cast
 
-from daypack.postgres.migrations import APP
+from daypack.postgres.migrations import APP, PLAIN_PATH
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 # Psycopg would learn too late that a transaction has set the style of its dates: it reads them in a pipeline. Only a
 # warning tells that a commit has not waited for its replicas.
 _SETTLE = (
-    "SELECT pg_backend_pid(), set_config('datestyle', 'ISO', false),"
-    " set_config('client_min_messages', 'warning', false)"
+    f"SELECT pg_catalog.pg_backend_pid(), {PLAIN_PATH}, pg_catalog.set_config('datestyle', 'ISO', false),"
+    " pg_catalog.set_config('client_min_messages', 'warning', false)"
 )
 
 
@@ -62,7 +62,10 @@ def roll_back(connection: "Connection[Any]") -> None:
 
 
 def settle(connection: "Connection[Any]") -> None:
-    """A new connection gives up the rights of its address, even those of a superuser; see above for poolers."""
+    """A new connection gives up the rights of its address, even those of a superuser, and its search path.
+
+    See above for poolers.
+    """
     from psycopg import errors  # noqa: PLC0415
 
     row = connection.execute(_SETTLE).fetchone()

@@ -31,11 +31,12 @@ class Scope(NamedTuple):
 class Transaction:
     """A transaction in progress: the connection, and how often it was tried before."""
 
-    def __init__(self, connection: "Connection[Any]", scope: Scope, attempt: int) -> None:
+    def __init__(self, connection: "Connection[Any]", scope: Scope, attempt: int, vector_schema: str) -> None:
         self.connection = connection
         self.execute = connection.execute
         self.tenant = scope.tenant
         self.attempt = attempt  # above 0, an earlier one may have been committed
+        self.vector_schema = vector_schema  # types and operators of pgvector are named with it: no path leads there
         self.positioned = False  # set by work that needs `last_position` of its commit
 
     def rows(self, query: str, values: Any = None) -> list[tuple[Any, ...]]:  # noqa: ANN401 — as psycopg takes them

@@ -157,7 +157,7 @@ def transaction(url: str, person: Person, role: str = APP) -> Generator[psycopg.
     with psycopg.connect(url) as connection:
         connection.execute(
             "SELECT set_config('role', %s, true), set_config('daypack.tenant', %s, true),"
-            " set_config('search_path', 'daypack, public', true)", (role, person.name),
+            " set_config('search_path', 'daypack, pg_temp', true)", (role, person.name),
         )  # fmt: skip
         yield connection
         connection.rollback()

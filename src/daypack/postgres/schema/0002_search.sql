@@ -54,9 +54,13 @@ CREATE INDEX embeddings_due ON embeddings(tenant, memory) WHERE due;
 CREATE SEQUENCE vector_places;
 CREATE TABLE vectors(
     tenant text NOT NULL, place bigint NOT NULL, memory bigint NOT NULL, generation bigint NOT NULL,
-    number bigint NOT NULL, seq bigint NOT NULL, code bytea STORAGE EXTERNAL NOT NULL, direction halfvec,
+    number bigint NOT NULL, seq bigint NOT NULL, code bytea STORAGE EXTERNAL NOT NULL,
     PRIMARY KEY (tenant, memory, generation, number, place)
 ) PARTITION BY LIST (place);
+DO $$ BEGIN  -- the extension may be in a schema that is not in the path
+    EXECUTE (SELECT format('ALTER TABLE vectors ADD direction %s.halfvec', extnamespace::regnamespace)
+             FROM pg_extension WHERE extname = 'vector');
+END $$;
 CREATE TABLE small_vectors PARTITION OF vectors FOR VALUES IN (0) PARTITION BY HASH (tenant);
 
 SELECT protect('indexes', 'SELECT, INSERT, UPDATE, DELETE');

@@ -106,7 +106,7 @@ class PartitionRows:
 
     def _farthest(self, transaction: Transaction, row: "Floats") -> Any:  # noqa: ANN401 — a cursor
         transaction.execute(_SETTINGS.encode(), ("off", str(LEAST_EXAMINED)))
-        order, values = self._nearest(-row, None)
+        order, values = self._nearest(transaction, -row, None)
         return self._select(transaction, f"{order} LIMIT {_FARTHEST}", *values)
 
     def _find(self, transaction: Transaction, row: "Floats", limit: int, allowed: Collection[int] | None) -> list[_Row]:
@@ -118,7 +118,7 @@ class PartitionRows:
                 return found
         while True:
             transaction.execute(_SETTINGS.encode(), ("on", str(LEAST_EXAMINED)))
-            order, values = self._nearest(row, allowed, " + 0")  # no index has this order
+            order, values = self._nearest(transaction, row, allowed, " + 0")  # no index has this order
             rows: list[_Row] = self._select(transaction, f"{order} LIMIT %s", *values, taken).fetchall()
             if len({seq for seq, _ in rows}) >= limit + 16 or len(rows) < taken:
                 return rows
@@ -130,7 +130,7 @@ class PartitionRows:
         """Return rows from the index, until more of them no longer change the best; None if it has no more."""
         taken = limit * _TAKEN_PER_ROW + _SPARE_ROWS
         transaction.execute(_SETTINGS.encode(), ("off", str(min(_MOST_EXAMINED, max(LEAST_EXAMINED, taken)))))
-        order, values = self._nearest(row, allowed)
+        order, values = self._nearest(transaction, row, allowed)
         self._select(transaction, order, *values, declare="DECLARE near NO SCROLL CURSOR FOR ")
         rows: list[_Row] = []
         cosines: dict[int, float] = {}
@@ -148,12 +148,13 @@ class PartitionRows:
             former = best
 
     def _nearest(
-        self, row: "Floats", allowed: Collection[int] | None, term: str = ""
-    ) -> tuple[str, tuple[object, ...]]:  # fmt: skip
+        self, transaction: Transaction, row: "Floats", allowed: Collection[int] | None, term: str = ""
+    ) -> tuple[str, tuple[object, ...]]:
         """Return the end of a query that orders rows by their distance, and its values."""
-        kind = f"halfvec({self._codec.dimensions:d})"
+        schema = transaction.vector_schema
+        kind = f"{schema}.halfvec({self._codec.dimensions:d})"
         unit = self._codec.prepare(row)[: self._codec.dimensions]
-        order, near = f"ORDER BY (direction::{kind} <=> %s::{kind}){term}", str(unit.tolist())
+        order, near = f"ORDER BY (direction::{kind} OPERATOR({schema}.<=>) %s::{kind}){term}", str(unit.tolist())
         return (order, (near,)) if allowed is None else (f"AND seq = ANY(%s) {order}", (list(allowed), near))
 
     def _read(self, transaction: Transaction, ids: Collection[int]) -> list[_Row]:

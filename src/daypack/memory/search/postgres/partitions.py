@@ -158,7 +158,7 @@ def _copy(transaction: Transaction, vectors: _Vectors, first: int) -> int:
     )
     write = (
         f"INSERT INTO {vectors.table}(tenant, place, memory, generation, number, seq, code, direction)"  # noqa: S608
-        " SELECT %s, %s, %s, %s, number, seq, code, direction::halfvec"
+        f" SELECT %s, %s, %s, %s, number, seq, code, direction::{transaction.vector_schema}.halfvec"
         " FROM unnest(%s::bigint[], %s::bigint[], %s::bytea[], %s::text[]) AS added(number, seq, code, direction)"
     )
     while True:
@@ -176,12 +176,14 @@ def _copy(transaction: Transaction, vectors: _Vectors, first: int) -> int:
 
 
 def _index(transaction: Transaction, vectors: _Vectors) -> None:
-    table, dimensions = vectors.table, vectors.codec.dimensions
+    table, schema, dimensions = vectors.table, transaction.vector_schema, vectors.codec.dimensions
     transaction.execute(f"CREATE INDEX {table}_seq ON {table}(seq)".encode())
-    transaction.execute(
-        f"CREATE INDEX {table}_near ON {table} USING hnsw ((direction::halfvec({dimensions:d})) halfvec_cosine_ops)"
-        f" WITH (m = {CONNECTIONS}, ef_construction = {BUILD_EXAMINED})".encode()
+    statement = (
+        f"CREATE INDEX {table}_near ON {table} USING hnsw"
+        f" ((direction::{schema}.halfvec({dimensions:d})) {schema}.halfvec_cosine_ops)"
+        f" WITH (m = {CONNECTIONS}, ef_construction = {BUILD_EXAMINED})"
     )
+    transaction.execute(statement.encode(), ())  # with no values, but as one that has some: see `schema_of_vector`
     transaction.execute(f"ANALYZE {table}".encode())  # else looking up some hundred seqs reads the whole partition
 
 

@@ -74,7 +74,8 @@ WITH moved AS (
     WHERE {_OWN} AND generation = %s AND newest = %s AND place = %s RETURNING vectors
 )
 INSERT INTO vectors(tenant, place, memory, generation, number, seq, code, direction)
-SELECT %s, %s, %s, %s, moved.vectors - %s + added.place - 1, added.seq, added.code, added.direction::halfvec
+SELECT %s, %s, %s, %s, moved.vectors - %s + added.place - 1, added.seq, added.code,
+    added.direction::{{vector_schema}}.halfvec
 FROM moved, unnest(%s::bigint[], %s::bytea[], %s::text[]) WITH ORDINALITY AS added(seq, code, direction, place)
 """  # noqa: S608
 
@@ -208,7 +209,8 @@ class PostgresVectors:
         added = tenant, found.place, memory, found.generation, count, list(ids), codes, directions
 
         def work(transaction: Transaction) -> None:
-            transaction.execute(_ADD.encode(), (*moved, *added))
+            statement = _ADD.format(vector_schema=transaction.vector_schema)
+            transaction.execute(statement.encode(), (*moved, *added))
 
         # If an earlier attempt was committed, `newest` has moved, and this one adds nothing.
         self._database.resolve("add vectors", work, self._scope)

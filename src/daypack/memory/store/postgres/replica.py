@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from daypack.errors import DaypackError, StorageFailed
 from daypack.forks import ThreadLock, forks
 from daypack.postgres.database import Database
-from daypack.postgres.migrations import SCHEMA, schema_of_vector
+from daypack.postgres.migrations import PLAIN_PATH, SCHEMA, schema_of_vector
 from daypack.postgres.transaction import Scope, Transaction
 
 if TYPE_CHECKING:
@@ -235,8 +235,9 @@ class Replica(Database):
 
         try:
             with connect(self.url, _CONNECT_SECONDS) as connection:
+                connection.execute(f"SELECT {PLAIN_PATH}")
                 has_store, is_replica = connection.execute(_HAS_STORE.encode()).fetchone() or (False, False)
-                self._path = f"{SCHEMA}, {schema_of_vector(connection)}"
+                self._vector_schema = schema_of_vector(connection)
         except psycopg.Error as error:
             raise self._refusal(operation, error) from error
         if not has_store:
