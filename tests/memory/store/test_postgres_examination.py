@@ -75,6 +75,14 @@ CHANGES = {
     "DROP POLICY own ON entries": ["table entries: the policy own does not exist"],
     "ALTER POLICY own ON memories USING (true)": ["table memories: the policy own does not compare the tenant"],
     "ALTER TABLE entries DETACH PARTITION entries_3": ["table entries: partition 3 does not exist"],
+    "GRANT CREATE ON SCHEMA daypack TO PUBLIC": ["schema daypack: PUBLIC may create objects in it"],
+    "ALTER SCHEMA daypack OWNER TO postgres": ["schema daypack: postgres may create objects in it"],
+    "CREATE FUNCTION cardinality(text[]) RETURNS int LANGUAGE sql AS 'SELECT 1'": [
+        "function daypack.cardinality(text[]): it belongs to postgres",
+    ],
+    "CREATE OPERATOR || (FUNCTION = texteq, LEFTARG = text, RIGHTARG = text)": [
+        "operator daypack.||(text,text): it belongs to postgres",
+    ],
 }
 
 

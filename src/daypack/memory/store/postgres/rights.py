@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from daypack.memory.store.examination import StoreProblem
-from daypack.postgres.migrations import APP, ROLES, SCHEMA, list_migrations
+from daypack.postgres.migrations import APP, OWNER, ROLES, SCHEMA, list_migrations
 from daypack.postgres.transaction import Transaction
 
 _PROTECT = re.compile(r"SELECT protect\('(\w+)', '([A-Z, ]+)'(?:, (\d+))?\)")
@@ -33,6 +33,22 @@ _CHILDREN = (
     " WHERE p.relnamespace = %s::regnamespace"
 )
 _POLICIES = "SELECT tablename, policyname, qual, with_check FROM pg_policies WHERE schemaname = %s"
+_CREATORS = (
+    "SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END"
+    " FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner)))"
+    " WHERE nspname = %s AND privilege_type = 'CREATE' AND grantee <> %s::regrole ORDER BY 1"
+)
+# Those of extensions belong to whoever created the extension.
+_FOREIGN = """
+SELECT 'FUNCTION', oid::regprocedure::text, proowner::regrole::text FROM pg_proc p
+WHERE pronamespace = %s::regnamespace AND proowner <> %s::regrole
+    AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e')
+UNION ALL
+SELECT 'OPERATOR', oid::regoperator::text, oprowner::regrole::text FROM pg_operator o
+WHERE oprnamespace = %s::regnamespace AND oprowner <> %s::regrole
+    AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_operator'::regclass AND objid = o.oid AND deptype = 'e')
+ORDER BY 1, 2
+"""
 _MIGHTY = (
     "SELECT rolname, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = ANY(%s)"
     " AND (rolsuper OR rolbypassrls OR rolcreaterole AND rolname = %s) ORDER BY rolname"
@@ -88,6 +104,7 @@ def examine_rights(transaction: Transaction) -> Iterator[StoreProblem]:
         missing = [number for number in range(partitions) if (name, f"{name}_{number}") not in children]
         if missing:
             yield StoreProblem(f"table {name}", f"partition {', '.join(map(str, missing))} does not exist")
+    yield from _examine_schema(transaction)
     yield from examine_roles(transaction)
 
 
@@ -100,6 +117,19 @@ def examine_roles(transaction: Transaction) -> Iterator[StoreProblem]:
     for (other,) in transaction.rows(_MEMBERSHIPS, (APP, list(ROLES))):
         remedy = f"as an administrator: REVOKE {other} FROM {APP}; or from the role through which it is a member"
         yield StoreProblem(f"role {APP}", f"it is a member of {other}, and has its rights", remedy=remedy)
+
+
+def _examine_schema(transaction: Transaction) -> Iterator[StoreProblem]:
+    """Yield who may have statements call functions of theirs instead of those of PostgreSQL, and which there are."""
+    for (role,) in transaction.rows(_CREATORS, (SCHEMA, OWNER)):
+        revoked = f"REVOKE CREATE ON SCHEMA {SCHEMA} FROM {role};"
+        remedy = f"as an administrator: ALTER SCHEMA {SCHEMA} OWNER TO {OWNER}; {revoked}"
+        yield StoreProblem(f"schema {SCHEMA}", f"{role} may create objects in it", remedy=remedy)
+    for kind, name, role in transaction.rows(_FOREIGN, (SCHEMA, OWNER) * 2):
+        full_name = f"{SCHEMA}.{name.removeprefix(f'{SCHEMA}.')}"
+        problem = f"it belongs to {role}, and statements may call it instead of one of PostgreSQL"
+        remedy = f"as an administrator: DROP {kind} {full_name};"
+        yield StoreProblem(f"{kind.lower()} {full_name}", problem, remedy=remedy)
 
 
 def _examine_grants(transaction: Transaction, expected: _Expected) -> Iterator[StoreProblem]:
