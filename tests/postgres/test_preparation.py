@@ -96,7 +96,7 @@ def test_an_extension_in_a_schema_that_others_may_not_use_is_named_with_the_stat
         Database(url).check("test")
     _run(url, refused.value.hint.partition(": ")[2])
     database = Database(url)
-    assert database.check("test", "SELECT '[1]'::halfvec::text") == ("[1]",)
+    assert database.check("test", "SELECT '[1]'::\"its own\".halfvec::text") == ("[1]",)
     database.close()
     postgres_server.drop_database(url)
 

@@ -242,8 +242,9 @@ def _check_vector(connection: "Connection[Any]", place: str) -> None:
 def _check_usage(connection: "Connection[Any]", place: str) -> None:
     """Raise AccessDenied if the types of pgvector are in a schema that the roles may not use."""
     query = (
-        "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace, unnest(%s::name[]) role"
-        " WHERE extname = 'vector' AND nspname <> %s AND NOT has_schema_privilege(role, n.oid, 'USAGE')"
+        "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace,"
+        " unnest(%s::name[]) role WHERE extname = 'vector' AND nspname <> %s"
+        " AND NOT has_schema_privilege(role, n.oid, 'USAGE')"
     )
     if row := connection.execute(query, ([*ROLES], SCHEMA)).fetchone():
         hint = f"have its owner run: GRANT USAGE ON SCHEMA {row[0]} TO PUBLIC;"
