@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg_pool import ConnectionPool
 
-# Psycopg would learn too late that a transaction has set the style of its dates: it reads them in a pipeline. Only a
-# warning tells that a commit has not waited for its replicas.
+# Psycopg would learn too late that a transaction has set the style of its dates: it reads them in a pipeline. A commit
+# that has not waited for its replicas is known by a warning only.
 _SETTLE = (
     f"SELECT pg_catalog.pg_backend_pid(), {PLAIN_PATH}, pg_catalog.set_config('datestyle', 'ISO', false),"
     " pg_catalog.set_config('client_min_messages', 'warning', false)"
