@@ -3,6 +3,7 @@
 import pytest
 
 from daypack.errors import BadConfig
+from daypack.history.home import find_home
 from daypack.postgres.address import check_address, shown
 from daypack.postgres.database import Database
 
@@ -40,7 +41,14 @@ def test_an_address_that_can_be_read_in_two_ways_is_refused_without_its_password
     ("address", "visible"),
     [
         ("postgresql://ada:s3cret@db.example:5432/m?sslmode=require", "postgresql://ada@db.example:5432/m"),
-        ("postgresql://ada@/m?host=/run&password=x", "postgresql://ada@/m"),
+        ("postgresql://ada@/m?host=/run&password=x", "postgresql://ada@/m?host=/run"),
+        (
+            "postgresql://ada@/m?password=x&port=5433&host=%2Frun%2Fpg-1",
+            "postgresql://ada@/m?port=5433&host=%2Frun%2Fpg-1",
+        ),
+        ("postgresql://ada@/m?host=/run;password=x&port=1", "postgresql://ada@/m?port=1"),
+        ("postgresql://ada@/m?host=/run%26password=x", "postgresql://ada@/m"),
+        ("postgresql://ada@/m?sslpassword=x&user=eve&dbname=n", "postgresql://ada@/m?dbname=n"),
         ("postgres://a%40b:p%2Fq:r@h1:1,h2:2,[::1]:3/m", "postgres://a%40b@h1:1,h2:2,[::1]:3/m"),
         ("postgresql://%2Frun%2Fpg/m", "postgresql://%2Frun%2Fpg/m"),
         ("postgresql:///m", "postgresql:///m"),
@@ -51,3 +59,10 @@ def test_an_address_that_can_be_read_in_two_ways_is_refused_without_its_password
 def test_what_is_shown_of_an_address_has_no_password(address: str, visible: str) -> None:
     assert check_address(address, "") == address
     assert shown(address) == visible
+
+
+def test_databases_of_servers_on_different_sockets_have_caches_of_their_own(home: str) -> None:
+    addresses = [f"postgresql://ada:{word}@/m?host=/run/{server}" for server in "ab" for word in ("s3cret", "other")]
+    stores = [find_home(home, store=address).database for address in addresses]
+    first, again, other, _ = (store.cache_name for store in stores if store)
+    assert first == again != other

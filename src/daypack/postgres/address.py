@@ -5,6 +5,7 @@ its author meant.
 """
 
 import re
+from urllib.parse import unquote
 
 from daypack.errors import BadConfig
 
@@ -16,12 +17,14 @@ ENCODE = (
 )
 _FORM = re.compile(
     r"(?P<scheme>[a-z]+)://(?:(?P<user>[^:@/?#]*)(?P<password>:[^@/?#]*)?@)?(?P<hosts>[^@/?#]*)(?P<name>/[^@?#]*)?"
-    r"(?:\?[^@#]*)?"
+    r"(?:\?(?P<parameters>[^@#]*))?"
 )
 _HOST = re.compile(r"(?:\[[^\[\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
 _COLON = re.compile("%3a", re.IGNORECASE)
 _HIDDEN = "postgresql://…"
+_WHERE = ("host", "hostaddr", "port", "dbname")  # parameters that say which database it is
+_PLAIN = re.compile(r"[\w.,:/~+-]*")  # of such a value; anything else may be another parameter, wrongly separated
 
 
 def is_address(text: str) -> bool:
@@ -42,13 +45,19 @@ def check_address(text: str, place: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return an address without its password and its parameters."""
+    """Return an address without its password and without the parameters that do not say which database it is."""
     parts = _read(text)
     name = parts["name"] or "" if parts else ""
     if parts is None or "=" in name or "&" in name:  # parameters without their question mark
         return _HIDDEN
     user = "" if parts["user"] is None else f"{parts['user']}@"
-    return f"{parts['scheme']}://{user}{parts['hosts']}{name}"
+    where = "&".join(filter(_says_where, (parts["parameters"] or "").split("&")))
+    return f"{parts['scheme']}://{user}{parts['hosts']}{name}{where and '?'}{where}"
+
+
+def _says_where(parameter: str) -> bool:
+    key, _, value = parameter.partition("=")
+    return key in _WHERE and _PLAIN.fullmatch(unquote(value)) is not None
 
 
 def _read(text: str) -> re.Match[str] | None:
