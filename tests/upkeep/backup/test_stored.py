@@ -78,6 +78,17 @@ def test_a_restored_database_has_the_same_sessions(
         restore(str(tmp_path / "third"), path, Request())
 
 
+def test_a_session_that_an_erasure_has_rewritten_is_restored(
+    place: Home, database_url: str, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    erase(place, EraseRequest(literal="chart 2", session="work"))
+    path = str(tmp_path / "b.tar")
+    back_up(place, BackupRequest(), path)
+    monkeypatch.setenv("DAYPACK_STORE_URL", other_url)
+    restore(str(tmp_path / "new"), path, Request())
+    assert bytes_of_database(other_url, "work") == bytes_of_database(database_url, "work")
+
+
 def test_a_flipped_bit_in_the_backup_is_found(place: Home, tmp_path: Path) -> None:
     path = tmp_path / "b.tar"
     back_up(place, BackupRequest(), str(path))

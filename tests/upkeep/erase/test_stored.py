@@ -20,6 +20,9 @@ from daypack.history.home import find_home
 from daypack.history.layout import Home
 from daypack.history.postgres.rewriting import Known, NewRows, SessionRows
 from daypack.history.postgres.store import open_store
+from daypack.postgres import database
+from daypack.postgres.calls import Call
+from daypack.postgres.database import Database
 from daypack.postgres.transaction import Transaction
 from daypack.session import Session
 from daypack.upkeep.caches import plan_caches, remove_caches
@@ -245,6 +248,29 @@ def test_appends_during_an_erasure_are_not_lost(
         numbers = [message.seq for message in session.messages()]
         assert numbers == list(range(1, len(numbers) + 1))
     assert tables_holding(database_url) == []
+
+
+def test_an_append_that_was_stored_before_an_erasure_is_not_stored_again_when_its_answer_was_lost(
+    worker: Home, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Database._attempt_alone  # pyright: ignore[reportPrivateUsage]
+    lost: list[str] = []
+
+    def lose(self: Database, operation: str, call: Call) -> str | None:
+        answer = real(self, operation, call)
+        if operation == "append" and not lost:
+            lost.append(operation)
+            assert apply(worker, WORK).sessions
+            raise database._Committing from psycopg.OperationalError("lost")  # pyright: ignore[reportPrivateUsage]
+        return answer
+
+    with opened(other) as session:
+        before = len(session.messages())
+        monkeypatch.setattr(Database, "_attempt_alone", lose)
+        assert session.append("user", "Pay 100 euros to Bob.").seq == before + 1
+        assert lost == ["append"]
+        assert [message.text for message in session.messages()].count("Pay 100 euros to Bob.") == 1
+        assert len(session.messages()) == before + 1
 
 
 def test_with_the_id_of_a_plan_a_session_that_changed_meanwhile_is_refused(

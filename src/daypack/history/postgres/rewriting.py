@@ -36,7 +36,10 @@ _PUT_LINES = (
 )
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))"
 _SETTINGS = "UPDATE sessions SET meta = %s, cwd = %s, version = version + 1 WHERE tenant = %s AND number = %s"
-_REWRITTEN = "UPDATE sessions SET generation = generation + 1 WHERE tenant = %s AND number = %s"
+_REWRITTEN = (
+    "UPDATE sessions SET generation = generation + 1,"
+    f" writers = writers || ARRAY(SELECT writer FROM session_lines {_OWN}) WHERE tenant = %s AND number = %s"
+)
 _TABLES = (
     "SELECT DISTINCT format('%%I.%%I', nspname, relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
     " WHERE c.oid IN (SELECT tableoid FROM session_lines WHERE tenant = %s AND session = %s"
@@ -172,6 +175,7 @@ class SessionRows:
             if new is None:
                 return None
             attempts.append((known.generation + 1, tuple(Mark(len(data), crc32(data)) for data in new.logs)))
+            transaction.execute(_REWRITTEN, (*self._own, *self._own))  # before the rows with the writers are deleted
             transaction.execute(f"DELETE FROM session_lines {_OWN}".encode(), self._own)
             gone = (*self._own, list(new.removed))
             transaction.execute(f"DELETE FROM session_blobs {_OWN} AND name = ANY(%s)".encode(), gone)
@@ -180,7 +184,6 @@ class SessionRows:
                 self._insert_lines(transaction, log, data)
             if new.files != known.files:
                 transaction.execute(_SETTINGS, (new.files.meta, new.files.cwd, *self._own))
-            transaction.execute(_REWRITTEN, self._own)
             return (*tables, "daypack.sessions") if new.files != known.files else tables
 
         return self.database.resolve("erase", work, self._erasing)

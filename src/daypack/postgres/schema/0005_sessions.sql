@@ -4,11 +4,13 @@
 --   crc          the running checksum of the log up to `stop`, as in context/offsets/*.idx
 --   writer       of an append: a worker that lost its connection learns by it whether the append was stored
 --   generation   grows when the logs are rewritten, which only an erasure does: caches of an earlier one are dropped
+--   writers      of the rows that such a rewrite has replaced, 16 bytes each: an append of them is not stored again
 --   folded       the name without case: two names that macOS takes for one cannot both exist
 CREATE TABLE sessions(
     tenant text NOT NULL, number bigint GENERATED ALWAYS AS IDENTITY, agent text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL, folded text COLLATE "C" NOT NULL, generation int NOT NULL DEFAULT 0,
     meta bytea NOT NULL, version bigint NOT NULL DEFAULT 1, cwd bytea NOT NULL, created bytea NOT NULL,
+    writers uuid[] NOT NULL DEFAULT '{}',
     PRIMARY KEY (tenant, number), UNIQUE (tenant, agent, folded)
 );
 CREATE TABLE session_lines(
@@ -27,7 +29,7 @@ SELECT protect('session_blobs', 'SELECT, INSERT');
 
 -- append_lines: store bytes at the end of a log, with the blobs they refer to, or nothing. One call is one round trip,
 -- and a transaction by itself, so it takes the role and the tenant for its transaction.
---   stored      they are in the log, also if an earlier attempt of this writer stored them
+--   stored      they are in the log, or were until a rewrite, also if an earlier attempt of this writer stored them
 --   overtaken   another worker has appended since, or the caller's log is not the beginning of this one
 --   rewritten   the generation is another; gone: there is no such session
 --   busy        another worker has the lock, and the caller does not wait for it
@@ -38,6 +40,7 @@ CREATE FUNCTION append_lines(
 ) RETURNS text LANGUAGE plpgsql SET search_path = daypack, pg_temp AS $$
 DECLARE
     current int;
+    is_known boolean;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' OR current_setting('transaction_read_only') = 'on'
     THEN RETURN 'unsuited'; END IF;
@@ -52,8 +55,10 @@ BEGIN
     WHERE tenant = owner AND number = chosen AND generation = known
         AND coalesce(l.stop, 0) = place AND coalesce(l.crc, 0) = before;
     IF NOT FOUND THEN
-        SELECT generation INTO current FROM daypack.sessions WHERE tenant = owner AND number = chosen;
+        SELECT generation, author = ANY (writers) INTO current, is_known
+        FROM daypack.sessions WHERE tenant = owner AND number = chosen;
         IF NOT FOUND THEN RETURN 'gone'; END IF;
+        IF is_known THEN RETURN 'stored'; END IF;
         IF current <> known THEN RETURN 'rewritten'; END IF;
         PERFORM 1 FROM daypack.session_lines
         WHERE tenant = owner AND session = chosen AND log = which AND start = place AND writer = author;
