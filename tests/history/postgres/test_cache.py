@@ -8,35 +8,17 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import psycopg
 import pytest
 from campaigns import Campaign
 from faults import Faults, calls_of, injected
-from history.postgres.workers import Workers, check_same, logs, replay_all, texts, turns
+from history.postgres.workers import LONG, Workers, check_same, fill, logs, replay_all, texts, turns
 
 import daypack
 from daypack.errors import DamageWarning, DaypackError
 from daypack.session import Session
-
-LONG = "A long text that is stored as a blob. " * 200
-
-
-def fill(session: Session, rounds: int = 6) -> None:
-    """Make a session with turns, pins, blobs, a budget, children, rules and a state."""
-    session.pin("goal", "Ship it.")
-    session.pin("plan", LONG)
-    session.set_budget(12_000)
-    session.put_child("scout", handoff="Look.", result=LONG)
-    session.add_rule("Always answer in English.")
-    for number in range(rounds):
-        session.append("user", f"question {number} about the harbour", client_key=f"k{number}")
-        session.prepare(items=[{"context_kind": "manual_note", "content": f"{LONG} {number}"}])
-        session.accept(f"answer {number}")
-    session.unpin("goal")
-    session.set_state("idle")
 
 
 def test_an_empty_cache_replays_every_turn_of_another_worker(workers: Workers) -> None:
@@ -204,78 +186,6 @@ def test_a_session_that_was_deleted_and_made_again_has_nothing_of_the_first(work
     assert (texts(again), list(again.events()), again.pins, again.children) == ([], [], {}, ())
     assert (again.state, again.turns.budget_text) == ("active", None)
     assert not os.path.exists(again.layout.blob)
-
-
-# A database that was restored from a backup
-
-
-def _backup(url: str) -> dict[str, list[tuple[Any, ...]]]:
-    with psycopg.connect(url) as connection:
-        return {
-            table: connection.execute(f"SELECT * FROM daypack.{table}".encode()).fetchall()
-            for table in ("session_lines", "session_blobs")
-        }
-
-
-def _restore(url: str, tables: dict[str, list[tuple[Any, ...]]]) -> None:
-    with psycopg.connect(url) as connection:
-        for table, rows in tables.items():
-            connection.execute(f"DELETE FROM daypack.{table}".encode())
-            marks = ", ".join(["%s"] * len(rows[0])) if rows else ""
-            for row in rows:
-                connection.execute(f"INSERT INTO daypack.{table} VALUES ({marks})".encode(), row)
-
-
-def _look(workers: Workers, session: Session, running: bool) -> Session:
-    if not running:
-        return workers.open("a")
-    session.history.refresh()
-    return session
-
-
-@pytest.mark.parametrize("running", [False, True], ids=["closed", "running"])
-def test_lines_that_a_restored_database_lacks_are_kept_aside(workers: Workers, running: bool) -> None:
-    one = workers.open("a")
-    fill(one, 2)
-    backup = _backup(workers.url)
-    restored = logs(one)
-    one.append("user", "lost")
-    one.pin("late", "lost too")
-    ahead = logs(one)
-    _restore(workers.url, backup)
-    if not running:
-        one.close()
-    with pytest.warns(DamageWarning, match=r"kept as .*\.jsonl\.ahead-1") as warned:
-        one = _look(workers, one, running)
-    assert len(warned) == 2
-    assert logs(one) == restored
-    kept = [Path(f"{path}.ahead-1").read_bytes() for path in (one.layout.messages, one.layout.events)]
-    assert tuple(kept) == ahead
-    assert one.pins == {"plan.md": LONG}
-    one.append("user", "new")
-    one.prepare()
-    check_same(one, workers.open("b"))
-    assert replay_all(one) == replay_all(workers.open("b"))
-
-
-@pytest.mark.parametrize("running", [False, True], ids=["closed", "running"])
-def test_lines_that_others_have_written_over_since_a_restore_are_kept_aside(workers: Workers, running: bool) -> None:
-    one = workers.open("a")
-    fill(one, 2)
-    backup = _backup(workers.url)
-    one.append("user", "lost")
-    ahead = logs(one)[0]
-    _restore(workers.url, backup)
-    if not running:
-        one.close()
-    other = workers.open("b")
-    for number in range(5):
-        other.append("user", f"after the restore, a longer text {number}")
-    with pytest.warns(DamageWarning, match=r"messages\.jsonl.*kept as .*messages\.jsonl\.ahead-1"):
-        one = _look(workers, one, running)
-    assert Path(f"{one.layout.messages}.ahead-1").read_bytes() == ahead
-    assert texts(one)[-5:] == texts(other)[-5:]
-    check_same(one, other)
 
 
 # Faults of the folder

@@ -16,6 +16,7 @@ from daypack.turn.turn import Turn
 from daypack.types.history import Event
 
 SETTINGS: dict[str, Any] = {"model": "gpt-4o", "workspace": ""}
+LONG = "A long text that is stored as a blob. " * 200
 
 
 class Workers:
@@ -40,6 +41,21 @@ class Workers:
     def close(self) -> None:
         while self._open:
             self._open.pop().close()
+
+
+def fill(session: Session, rounds: int = 6) -> None:
+    """Make a session with turns, pins, blobs, a budget, children, rules and a state."""
+    session.pin("goal", "Ship it.")
+    session.pin("plan", LONG)
+    session.set_budget(12_000)
+    session.put_child("scout", handoff="Look.", result=LONG)
+    session.add_rule("Always answer in English.")
+    for number in range(rounds):
+        session.append("user", f"question {number} about the harbour", client_key=f"k{number}")
+        session.prepare(items=[{"context_kind": "manual_note", "content": f"{LONG} {number}"}])
+        session.accept(f"answer {number}")
+    session.unpin("goal")
+    session.set_state("idle")
 
 
 def logs(session: Session) -> tuple[bytes, bytes]:

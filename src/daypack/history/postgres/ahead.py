@@ -23,12 +23,14 @@ class Ahead:
         self._copies: dict[str, str] = {}  # by the path of the log
 
     def copy(self, path: str) -> None:
-        """Copy a log that is about to be fetched again."""
+        """Copy a log that is about to be fetched again, if it was not deleted."""
         number = 1
         while os.path.lexists(kept := f"{path}.ahead-{number}"):
             number += 1
         try:
             shutil.copyfile(path, kept)
+        except FileNotFoundError:
+            return
         except OSError as error:
             raise refusal(kept, error, "cache session") from error
         self._copies[path] = kept

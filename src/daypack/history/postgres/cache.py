@@ -254,7 +254,9 @@ class Cache:
             self._new_blobs.clear()
         if fetched.generation != self._marker.generation or not all(lines.fits for lines in fetched.logs):
             for log, lines in zip(self._logs, fetched.logs, strict=True):
-                if fetched.generation == self._marker.generation and not lines.fits:
+                same = fetched.generation == self._marker.generation and not lines.fits
+                # The database was restored to before an erasure: nothing that was erased there is in the copy.
+                if same or fetched.generation < self._marker.generation:
                     self._ahead.copy(log.path)
             self._drop()
             if fetched.generation != self._marker.generation:
@@ -334,7 +336,12 @@ class Cache:
         """Make the folder one of this session: empty, unless it is one already."""
         marker = read_marker(self._layout)
         known = marker is not None and (marker.identity, marker.generation) == (opened.identity, opened.generation)
+        version = opened.version
         if not known:
+            if marker is not None and marker.identity == opened.identity and marker.generation > opened.generation:
+                for path in (self._layout.messages, self._layout.events):
+                    self._ahead.copy(path)  # as in `_apply`
+                version = _UNKNOWN  # so that they are compared, also if there are no lines to fetch
             self._clear()
             if marker is not None or opened.generation:  # something was erased, or a session of this name deleted
                 forget_words(self._layout.home)
@@ -344,7 +351,7 @@ class Cache:
             self._write_small(opened)
         if not known or marker is None or marker.version != opened.version or self._facets.is_unreadable:
             atomic.replace(self._layout.meta, opened.files.meta, durable=False)
-        self._write_marker(msgspec.structs.replace(self._marker, version=opened.version))
+        self._write_marker(msgspec.structs.replace(self._marker, version=version))
 
     def _write_small(self, opened: Opened) -> None:
         atomic.discard(self._layout.state)
