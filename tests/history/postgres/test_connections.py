@@ -278,7 +278,7 @@ def test_a_stored_session_of_a_number_nobody_has_is_gone(workers: Workers) -> No
     home = one.layout.home
     stored = StoredSession(store_of(one.layout).database, home.uid, 10**12)
     with pytest.raises(SessionMissing):
-        stored.fetch([], 0)
+        stored.fetch([], 0, 0)
     assert stored.blob_names() == []
 
 

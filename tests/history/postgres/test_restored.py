@@ -106,3 +106,27 @@ def test_lines_that_were_appended_after_an_erasure_are_kept_aside_when_it_is_res
     assert b"question 1" not in ahead
     assert texts(one)[-1] == "after the restore"
     check_same(one, workers.open("b"))
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["closed", "running"])
+def test_settings_are_those_of_the_database_after_as_many_changes_as_before(workers: Workers, running: bool) -> None:
+    one = workers.open("a")
+    one.append("user", "Hello.")
+    backup = _meta(workers.url)
+    one.history.facets.write_meta({"note": "lost"})
+    if not running:
+        one.close()
+    with psycopg.connect(workers.url) as connection:
+        connection.execute("UPDATE daypack.sessions SET meta = %s", (backup,))
+    other = workers.open("b")
+    other.history.facets.write_meta({"note": "after the restore"})
+    one = _look(workers, one, running)
+    assert one.meta == other.meta
+    assert one.meta["note"] == "after the restore"
+
+
+def _meta(url: str) -> bytes:
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT meta FROM daypack.sessions").fetchone()
+    assert row is not None
+    return row[0]

@@ -215,8 +215,8 @@ def test_no_forged_number_reaches_a_session_of_another(town: Town, campaign: Cam
 
 def _reaching(stored: StoredSession, other: Person, added: Added, name: str) -> list[Callable[[], object]]:
     return [
-        lambda: stored.fetch([Mark(), Mark()], 0),
-        lambda: stored.fetch(other.marks, 0),
+        lambda: stored.fetch([Mark(), Mark()], 0, 0),
+        lambda: stored.fetch(other.marks, 0, 0),
         lambda: stored.append(0, added, {}),
         lambda: stored.append(0, added, {name: b"forged"}),
         lambda: stored.blob(name),
@@ -354,7 +354,7 @@ def test_nothing_of_a_user_is_left_on_a_connection(town: Town, campaign: Campaig
         town.check_answer(me, store.agents(), list(store.heads()))
         assert store.find(other.agent, "vault") is None
         with pytest.raises(SessionMissing):
-            StoredSession(town.database, me.name, other.number).fetch(other.marks, 0)
+            StoredSession(town.database, me.name, other.number).fetch(other.marks, 0, 0)
         for table in _TABLES:
             rows = town.database.run("look", lambda at, table=table: at.rows(f"SELECT tenant FROM {table}"), Scope())
             assert rows == []

@@ -184,6 +184,25 @@ def test_the_words_of_a_session_that_another_worker_erased_and_deleted_are_forgo
     assert holding(searched.root, WORD) == []
 
 
+@pytest.mark.parametrize("running", [False, True], ids=["closed", "running"])
+def test_the_folder_where_a_session_began_is_erased_from_the_cache_of_another_worker(
+    worker: Home, other: str, running: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "papaya-4711").mkdir()
+    monkeypatch.chdir(tmp_path / "papaya-4711")
+    daypack.open_session("new", home=worker.root, workspace="").close()
+    session = daypack.open_session("new", home=other, create=False)
+    assert [os.path.basename(path) for path in holding(other, "papaya-4711")] == ["cwd"]
+    if not running:
+        session.close()
+    apply(worker, Request(literal="papaya-4711", session="new"))
+    if not running:
+        session = daypack.open_session("new", home=other, create=False)
+    session.refresh()
+    assert holding(other, "papaya-4711") == []
+    session.close()
+
+
 def test_the_logs_are_those_that_an_erasure_from_files_would_write(worker: Home, tmp_path: Path) -> None:
     files = str(tmp_path / "files")
     copy(CopyRequest(source=worker.database.url, target=files, uid=worker.uid, memories=False))  # type: ignore[union-attr]

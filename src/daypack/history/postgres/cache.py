@@ -32,7 +32,7 @@ from daypack.history.logs.upstream import Mark
 from daypack.history.postgres.ahead import Ahead
 from daypack.history.postgres.appends import Added, new_writer
 from daypack.history.postgres.store import Opened, SessionStore
-from daypack.history.postgres.stored import LOGS, Fetched
+from daypack.history.postgres.stored import LOGS, Fetched, SmallFiles
 from daypack.system import boot_id
 from daypack.types.history import Event, Message
 from daypack.types.kinds import SESSION_STATES
@@ -46,7 +46,7 @@ _TEXTS = {"context.budget": "budget", "gc.policy": "gc_policy"}  # files that ha
 _FOLLOWED = tuple(f'"{kind}"'.encode() for kind in (*_PINS, _STATE, _CHILD, _TURN, *_TEXTS))
 _MOST_DELETIONS = 100  # of a folder, while it is filled
 _STUCK_SECONDS = 10.0  # without a line more than before
-_UNKNOWN = -1  # of meta.json: it is fetched
+_UNKNOWN = -1  # a version: the small files are fetched
 Captured = Callable[[Mapping[str, Any]], bytes]
 
 
@@ -55,7 +55,7 @@ class Marker(Struct, frozen=True):
 
     identity: str
     generation: int
-    version: int  # of meta.json
+    version: int  # of the small files
     boot: str  # the start of the machine since which the folder was written
 
 
@@ -234,7 +234,7 @@ class Cache:
         return layout.messages, layout.events, layout.meta, layout.state
 
     def _fetch(self) -> Fetched:
-        return self._stored.fetch(self._marks(), self._marker.version)
+        return self._stored.fetch(self._marks(), self._marker.generation, self._marker.version)
 
     def _marks(self) -> list[Mark]:
         newest = (log.reader.newest() for log in self._logs)
@@ -242,13 +242,13 @@ class Cache:
 
     def _is_current(self, fetched: Fetched) -> bool:
         """Return True if nothing was fetched; another process may have written a newer marker than ours."""
-        same = fetched.generation == self._marker.generation and fetched.meta is None
+        same = fetched.generation == self._marker.generation and fetched.files is None
         return same and not any(lines.more for lines in fetched.logs)
 
     def _apply(self, fetched: Fetched) -> None:
         marker = msgspec.structs.replace(self._marker, generation=fetched.generation, version=fetched.version)
-        if fetched.meta is not None:
-            atomic.replace(self._layout.meta, fetched.meta, durable=False)
+        if fetched.files is not None:
+            self._write_small(fetched.files)
         if fetched.generation != self._marker.generation:
             self._older_blobs |= self._new_blobs
             self._new_blobs.clear()
@@ -348,15 +348,15 @@ class Cache:
         elif marker is not None and marker.boot != self._marker.boot:
             # Files that were not synced may be empty. The logs are read whole and compared, the others are made anew.
             shutil.rmtree(self._layout.context, ignore_errors=True)
-            self._write_small(opened)
+            atomic.discard(self._layout.state)
+            marker = None
         if not known or marker is None or marker.version != opened.version or self._facets.is_unreadable:
-            atomic.replace(self._layout.meta, opened.files.meta, durable=False)
+            self._write_small(opened.files)
         self._write_marker(msgspec.structs.replace(self._marker, version=version))
 
-    def _write_small(self, opened: Opened) -> None:
-        atomic.discard(self._layout.state)
-        files = (self._layout.meta, self._layout.cwd, self._layout.created_at)
-        for path, data in zip(files, opened.files, strict=True):
+    def _write_small(self, files: SmallFiles) -> None:
+        paths = (self._layout.meta, self._layout.cwd, self._layout.created_at)
+        for path, data in zip(paths, files, strict=True):
             atomic.replace(path, data, durable=False)
 
     def _clear(self) -> None:

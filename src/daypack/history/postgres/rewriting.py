@@ -35,7 +35,7 @@ _PUT_LINES = (
     " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
 )
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))"
-_SETTINGS = "UPDATE sessions SET meta = %s, cwd = %s, version = version + 1 WHERE tenant = %s AND number = %s"
+_SETTINGS = "UPDATE sessions SET meta = %s, cwd = %s WHERE tenant = %s AND number = %s"
 _REWRITTEN = (
     "UPDATE sessions SET generation = generation + 1,"
     f" writers = writers || ARRAY(SELECT writer FROM session_lines {_OWN}) WHERE tenant = %s AND number = %s"

@@ -43,7 +43,7 @@ class Head(NamedTuple):
     agent: str
     name: str
     generation: int
-    version: int  # of its meta.json
+    version: int  # of its small files
     messages: int  # bytes
     events: int
     store: str

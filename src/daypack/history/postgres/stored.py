@@ -21,7 +21,8 @@ MAX_FETCHED_BYTES = 16 << 20  # of a log at once; a longer row comes whole
 
 _REACH = "SELECT pg_catalog.array_to_string(daypack.reach_of_session(%s, %s), ' ')"
 _SESSION = (
-    "SELECT generation, version, CASE WHEN version <> %s THEN meta END FROM sessions WHERE tenant = %s AND number = %s"
+    "SELECT generation, version, small.* FROM sessions LEFT JOIN LATERAL (SELECT meta, cwd, created) small"
+    " ON (generation, version) <> (%s, %s) WHERE tenant = %s AND number = %s"
 )
 _OWN = "FROM session_lines WHERE tenant = %s AND session = %s AND log = %s"
 _LINES = (
@@ -29,7 +30,7 @@ _LINES = (
     f" UNION ALL (SELECT start, stop, crc, data {_OWN} AND start >= %s AND start < %s ORDER BY start)"
 )
 _LOCK_META = "SELECT meta, version FROM sessions WHERE tenant = %s AND number = %s FOR UPDATE"
-_PUT_META = "UPDATE sessions SET meta = %s, version = version + 1 WHERE tenant = %s AND number = %s RETURNING version"
+_PUT_META = "UPDATE sessions SET meta = %s WHERE tenant = %s AND number = %s RETURNING version"
 _BLOB = "SELECT data FROM session_blobs WHERE tenant = %s AND session = %s AND name = %s"
 _BLOBS = "SELECT name FROM session_blobs WHERE tenant = %s AND session = %s ORDER BY name"
 
@@ -56,7 +57,7 @@ class Fetched(NamedTuple):
 
     generation: int
     version: int
-    meta: bytes | None  # None: as before
+    files: SmallFiles | None  # None: as before
     logs: tuple[Lines, ...]
 
 
@@ -80,12 +81,12 @@ class StoredSession:
         return Append(self.database, self._tenant, self.number, generation, added, blobs).store()
 
     def reaches(self, generation: int, version: int, marks: Sequence[Mark]) -> bool:
-        """Return True if nothing was stored since it had this generation, this version of meta.json and these logs."""
+        """Return True if nothing was stored since it had this generation and version, and these logs."""
         call = Call(_REACH, (self._tenant, str(self.number)))
         known = generation, version, *(number for mark in marks for number in mark)
         return self.database.call("read session", call, self._reading) == " ".join(map(str, known))
 
-    def fetch(self, marks: Sequence[Mark], version: int) -> Fetched:
+    def fetch(self, marks: Sequence[Mark], generation: int, version: int) -> Fetched:
         """Return what follows these marks in the logs, of each at most about `MAX_FETCHED_BYTES`."""
         own = self._tenant, self.number
 
@@ -96,14 +97,15 @@ class StoredSession:
                 )
                 for log, mark in enumerate(marks)
             ]
-            return (transaction.execute(_SESSION, (version, *own), binary=True), *logs)
+            return (transaction.execute(_SESSION, (generation, version, *own), binary=True), *logs)
 
         session, *logs = self.database.run("read session", work, self._reading)
         row = session.fetchone()
         if row is None:
             raise self.gone("read session")
         found = tuple(_lines(mark, rows.fetchall()) for mark, rows in zip(marks, logs, strict=True))
-        return Fetched(row[0], row[1], row[2], found)
+        files = None if row[2] is None else SmallFiles(*row[2:])
+        return Fetched(row[0], row[1], files, found)
 
     def change_meta(self, changes: Mapping[str, Any], only_if: Condition | None = None) -> tuple[bytes, int]:
         """Change keys of meta.json and keep the others, if a condition is true of it; return its bytes and version."""

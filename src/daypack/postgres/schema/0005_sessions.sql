@@ -4,12 +4,15 @@
 --   crc          the running checksum of the log up to `stop`, as in context/offsets/*.idx
 --   writer       of an append: a worker that lost its connection learns by it whether the append was stored
 --   generation   grows when the logs are rewritten, which only an erasure does: caches of an earlier one are dropped
+--   version      a checksum of meta and cwd: a counter would repeat numbers after a restore, with other contents
 --   writers      of the rows that such a rewrite has replaced, 16 bytes each: an append of them is not stored again
 --   folded       the name without case: two names that macOS takes for one cannot both exist
 CREATE TABLE sessions(
     tenant text NOT NULL, number bigint GENERATED ALWAYS AS IDENTITY, agent text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL, folded text COLLATE "C" NOT NULL, generation int NOT NULL DEFAULT 0,
-    meta bytea NOT NULL, version bigint NOT NULL DEFAULT 1, cwd bytea NOT NULL, created bytea NOT NULL,
+    meta bytea NOT NULL, cwd bytea NOT NULL, created bytea NOT NULL,
+    version bigint NOT NULL
+        GENERATED ALWAYS AS (('x' || encode(substr(sha256(meta || cwd), 1, 8), 'hex'))::bit(64)::bigint) STORED,
     writers uuid[] NOT NULL DEFAULT '{}',
     PRIMARY KEY (tenant, number), UNIQUE (tenant, agent, folded)
 );
@@ -117,7 +120,7 @@ BEGIN
     RETURN outcomes;
 END $$;
 
--- reach_of_session: its generation, the version of its meta.json, and `stop` and `crc` of both logs; null if it is gone.
+-- reach_of_session: its generation, its version, and `stop` and `crc` of both logs; null if it is gone.
 -- For the question whether a cache is up to date, which every turn asks: one statement, a transaction by itself.
 CREATE FUNCTION reach_of_session(owner text, chosen bigint) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = daypack, pg_temp AS $$
@@ -138,6 +141,6 @@ END $$;
 
 -- The planner's statistics would hold samples of texts, also of erased ones.
 ALTER TABLE sessions ALTER agent SET STATISTICS 0, ALTER name SET STATISTICS 0, ALTER folded SET STATISTICS 0,
-    ALTER meta SET STATISTICS 0, ALTER cwd SET STATISTICS 0;
+    ALTER meta SET STATISTICS 0, ALTER cwd SET STATISTICS 0, ALTER version SET STATISTICS 0;
 ALTER TABLE session_lines ALTER data SET STATISTICS 0;
 ALTER TABLE session_blobs ALTER data SET STATISTICS 0;

@@ -29,7 +29,7 @@ _SIZES = {"session_lines": "stop - start", "session_blobs": "octet_length(data)"
 _SNAPSHOT = Scope(role="daypack_operator", reading=True, snapshot=True)
 _COLUMNS = (
     "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"
-    " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+    " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum"
 )
 
 
@@ -105,7 +105,7 @@ def _large_rows(transaction: Transaction, table: str, columns: Sequence[str]) ->
 
 
 def columns_of(transaction: Transaction, table: str) -> list[tuple[str, str]]:
-    """Return the columns of a table and their types."""
+    """Return the columns of a table that are stored as they are given, and their types."""
     found: list[tuple[str, str]] = [(row[0], row[1]) for row in transaction.rows(_COLUMNS, (table,))]
     return found
 
