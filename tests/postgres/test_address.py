@@ -4,7 +4,7 @@ import pytest
 
 from daypack.errors import BadConfig
 from daypack.history.home import find_home
-from daypack.postgres.address import check_address, shown
+from daypack.postgres.address import check_address, name_of_database, shown
 from daypack.postgres.database import Database
 
 AMBIGUOUS = (
@@ -66,3 +66,16 @@ def test_databases_of_servers_on_different_sockets_have_caches_of_their_own(home
     stores = [find_home(home, store=address).database for address in addresses]
     first, again, other, _ = (store.cache_name for store in stores if store)
     assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("postgresql://ada:s3cret@db.example:5432/m?sslmode=require", "postgresql://ada@db.example:5432/m"),
+        ("postgresql://ada@/m?port=1&password=x&host=/run", "postgresql://ada@/m?host=/run&port=1"),
+        ("postgresql://?dbname=m&connect_timeout=3&hostaddr=::1", "postgresql://?dbname=m&hostaddr=::1"),
+        ("postgresql://h/m&password=s3cret", "postgresql://…"),
+    ],
+)
+def test_databases_are_told_apart_by_whatever_names_them_in_an_address(address: str, name: str) -> None:
+    assert name_of_database(address) == name

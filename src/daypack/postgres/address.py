@@ -22,8 +22,8 @@ _FORM = re.compile(
 _HOST = re.compile(r"(?:\[[^\[\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
 _COLON = re.compile("%3a", re.IGNORECASE)
+_NAMING = ("dbname", "host", "hostaddr", "port", "service")  # parameters that say which database it is
 _HIDDEN = "postgresql://…"
-_WHERE = ("host", "hostaddr", "port", "dbname")  # parameters that say which database it is
 _PLAIN = re.compile(r"[\w.,:/~+-]*")  # of such a value; anything else may be another parameter, wrongly separated
 
 
@@ -57,7 +57,18 @@ def shown(text: str) -> str:
 
 def _says_where(parameter: str) -> bool:
     key, _, value = parameter.partition("=")
-    return key in _WHERE and _PLAIN.fullmatch(unquote(value)) is not None
+    return key in _NAMING and _PLAIN.fullmatch(unquote(value)) is not None
+
+
+def name_of_database(text: str) -> str:
+    """Return the part of an address that says which database it is, and as whom: for comparisons, not for people."""
+    parts = _read(text)
+    if parts is None or shown(text) == _HIDDEN:
+        return _HIDDEN
+    user = "" if parts["user"] is None else f"{parts['user']}@"
+    given = (parts["parameters"] or "").split("&")
+    naming = "&".join(sorted(each for each in given if each.partition("=")[0] in _NAMING))
+    return f"{parts['scheme']}://{user}{parts['hosts']}{parts['name'] or ''}{'?' if naming else ''}{naming}"
 
 
 def _read(text: str) -> re.Match[str] | None:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from memory.store.postgres_proxy import proxied
 from postgres_server import needs_postgres
 from upkeep.copy.copies import UID, bytes_of_database, bytes_of_folder, damage, fill, furnished, rows_of
 
@@ -12,6 +13,7 @@ from daypack.errors import BadInput
 from daypack.history.layout import Home
 from daypack.history.logs.upstream import Mark
 from daypack.history.postgres import rewriting, stored
+from daypack.history.postgres.store import close_databases, open_store
 from daypack.upkeep.copy import sessions
 from daypack.upkeep.copy.apply import apply
 from daypack.upkeep.copy.folder import FolderSession
@@ -196,6 +198,16 @@ def test_a_copy_to_itself_and_a_missing_home_are_refused(home: str, database_url
         plan(request(database_url, database_url))
     with pytest.raises(BadInput, match="no such home"):
         plan(request(f"{home}-missing", database_url))
+
+
+def test_servers_whose_addresses_differ_only_in_parameters_are_two(home: str, database_url: str) -> None:
+    furnished(home)
+    apply(request(home, database_url))
+    with proxied(database_url) as proxy:
+        assert proxy.url.partition("?")[0] == database_url.partition("?")[0]
+        assert open_store(proxy.url, UID).cache_name != open_store(database_url, UID).cache_name
+        assert plan(request(database_url, proxy.url)).is_empty
+        close_databases()
 
 
 def test_what_a_source_gets_meanwhile_is_reported(

@@ -10,6 +10,7 @@ from daypack.errors import BadName
 from daypack.forks import forks
 from daypack.history.layout import fold
 from daypack.history.postgres.stored import SmallFiles, StoredSession
+from daypack.postgres.address import name_of_database
 from daypack.postgres.database import Database
 from daypack.postgres.transaction import Scope
 from daypack.types.digest import digest_text
@@ -85,7 +86,7 @@ class SessionStore:
     @property
     def cache_name(self) -> str:
         """The name of the folder with the caches of this database."""
-        return digest_text(self.place)[7:23]
+        return digest_text(name_of_database(self.url))[7:23]
 
     def agents(self) -> list[str]:
         """Return the agents that have sessions."""

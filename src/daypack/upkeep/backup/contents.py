@@ -17,6 +17,7 @@ from daypack.files import atomic
 from daypack.files.rewrite import STAGING
 from daypack.history.creation import absent
 from daypack.history.layout import Home, check_name
+from daypack.postgres.address import name_of_database
 from daypack.upkeep.backup.manifest import MOST_PARTS, Item, ItemKind, Scope, is_item
 from daypack.upkeep.backup.records import BACKUPS
 from daypack.upkeep.database import find_database
@@ -80,7 +81,7 @@ def _databases_of(home: Home, users: list[str]) -> list[Item]:
     for user in dict.fromkeys((home.uid, *users)):
         own = Home(home.root, user)
         if database := find_database(own):
-            found.setdefault(database.place, _item(own, "database", DATABASE))
+            found.setdefault(name_of_database(database.url), _item(own, "database", DATABASE))
     return list(found.values())
 
 

@@ -12,6 +12,7 @@ from daypack.errors import BadInput
 from daypack.history.layout import Home
 from daypack.memory.store.port import Store
 from daypack.memory.store.sqlite import SqliteStore
+from daypack.postgres.address import name_of_database
 from daypack.upkeep.copy.database import DatabaseSide
 from daypack.upkeep.copy.folder import FolderSide
 from daypack.upkeep.copy.memories import MemorySide, PlannedMemory, plan_memory
@@ -112,8 +113,11 @@ def sides_of(request: Request) -> tuple[Side, Side]:
     """Return source and target; refuse a copy to itself."""
     source = open_side(request.source, request.uid, exists=True)
     target = open_side(request.target, request.uid, exists=False)
-    real = [side.place if is_address(side.place) else os.path.realpath(side.place) for side in (source, target)]
-    if real[0] == real[1]:
+    places = [
+        name_of_database(place) if is_address(place) else os.path.realpath(side.place)
+        for place, side in ((request.source, source), (request.target, target))
+    ]
+    if places[0] == places[1]:
         hint = "name another folder or database as the target"
         raise BadInput("source and target are the same", operation="copy", place=target.place, hint=hint)
     return source, target
