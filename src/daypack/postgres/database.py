@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 MAX_CONNECTIONS = 16
 PATIENCE_SECONDS = 30.0  # for a server that restarts, a failover, or a free connection
+STOPPED_SECONDS = 60  # of an exclusive transaction without a statement: more than an erasure computes new logs
 CHECK_SECONDS = 2.0  # the patience of a check
 _FIRST_PAUSE, _LAST_PAUSE = 0.02, 1.0
 _PROBE_SECONDS = 2  # for one connection; libpq allows no less
@@ -67,6 +68,7 @@ _AS_OWNER = (
     f"SELECT pg_catalog.set_config('search_path', '{PATH}', false),"
     " pg_catalog.set_config('default_transaction_read_only', 'off', false)"
 )
+_END_IF_STOPPED = "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true)"
 # Written by a transaction that finds out what became of an earlier one: with something to commit it waits until the
 # synchronous replicas have both.
 _RESOLVING = "SELECT pg_logical_emit_message(true, 'daypack', 'resolved'::text)"
@@ -219,7 +221,7 @@ class Database:
         with self._connection(operation) as connection:
             self._limit(connection)
             try:
-                with connection.pipeline():
+                with nullcontext() if scope.exclusive else connection.pipeline():
                     self._begin(connection, scope)
                     if attempt and not scope.reading:
                         connection.execute(_RESOLVING)
@@ -263,6 +265,8 @@ class Database:
     def _begin(self, connection: "Connection[Any]", scope: Scope) -> None:
         connection.execute(scope.begin.encode())
         connection.execute(_BEGIN, (scope.role, scope.tenant))
+        if scope.exclusive:
+            connection.execute(_END_IF_STOPPED, (f"{STOPPED_SECONDS}s",))
 
     @property
     def last_position(self) -> int:

@@ -14,12 +14,15 @@ class Scope(NamedTuple):
     """Whose rows a transaction reaches, as which role, and whether it only reads.
 
     `snapshot`: all its statements see the database as it was at the first of them.
+    `exclusive`: others wait for what it locks, so the server ends it when its process has stopped. The server counts
+    the time only after an answer, so each statement waits for its own.
     """
 
     tenant: str = ""
     role: Role = APP
     reading: bool = False
     snapshot: bool = False
+    exclusive: bool = False
 
     @property
     def begin(self) -> str:

@@ -2,6 +2,9 @@
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from math import inf
@@ -335,6 +338,42 @@ def test_writers_and_an_erasure_at_the_same_time_lose_nothing(worker: Home, othe
         texts = [message.text for message in session.messages() if message.text.startswith("line ")]
     assert texts == stored
     assert tables_holding(database_url) == []
+
+
+_STOPPED = """
+import os, signal, sys
+from daypack.history.home import find_home
+from daypack.history.postgres.rewriting import SessionRows
+from daypack.postgres import database
+from daypack.upkeep.erase.apply import apply
+from daypack.upkeep.erase.plan import Request
+
+insert = SessionRows._insert_lines
+def stop(*arguments):
+    SessionRows._insert_lines = insert
+    print("stopped", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    insert(*arguments)
+SessionRows._insert_lines = stop
+database.STOPPED_SECONDS = 1
+print(len(apply(find_home(sys.argv[1]), Request(literal=sys.argv[2], session="work")).sessions), flush=True)
+"""
+
+
+def test_an_erasure_whose_process_stopped_does_not_block_appends_for_ever(worker: Home, other: str) -> None:
+    command = [sys.executable, "-c", _STOPPED, worker.root, SECRET]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "stopped\n"
+        try:
+            with opened(other) as session:
+                session.append("user", "It goes on.")
+        finally:
+            process.send_signal(signal.SIGCONT)
+        assert process.stdout.read() == "1\n"  # done again
+    with opened(other) as session:
+        assert session.tail(1)[0].text == "It goes on."
+        assert holding(other) == []
 
 
 def test_an_erasure_that_fails_at_any_statement_leaves_old_or_new(

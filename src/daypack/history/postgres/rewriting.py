@@ -83,7 +83,7 @@ class SessionRows:
         self._own = tenant, number
         self._reading = Scope(tenant, reading=True, snapshot=True)
         self._writing = Scope(tenant)
-        self._erasing = Scope(tenant, "daypack_eraser")
+        self._erasing = Scope(tenant, "daypack_eraser", exclusive=True)
 
     def known(self) -> Known:
         """Return how far the logs reach now, and the small files; raise SessionMissing if it is gone."""
