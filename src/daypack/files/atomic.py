@@ -8,7 +8,7 @@ import os
 import stat
 from contextlib import suppress
 
-from daypack.errors import StorageFailed, UnsafePath, WriteFailed
+from daypack.errors import DaypackError, StorageFailed, UnsafePath, WriteFailed
 from daypack.files.durable import sync, sync_path
 from daypack.files.jsonl import write_all
 
@@ -180,6 +180,11 @@ def refusal(path: str, error: OSError, operation: str) -> StorageFailed:
     if isinstance(error, FileNotFoundError):
         hint = "restore it from a backup, or run `daypack doctor`"
     return StorageFailed(error.strerror or str(error), operation=operation, place=path, hint=hint)
+
+
+def is_missing(error: DaypackError) -> bool:
+    """Return True for the error of a file or folder that is not there: of a cache, it was deleted."""
+    return isinstance(error.__cause__, FileNotFoundError)
 
 
 def _hint(error: OSError, usual: str) -> str:

@@ -130,6 +130,19 @@ class Lock:
             self.__exit__()
             raise
 
+    def follow(self) -> None:
+        """Lock the file that the path names now, if it is another one; the caller holds the lock, and fills it."""
+        self._take()
+        self._replaced = False
+
+    @property
+    def is_current(self) -> bool:
+        """True if the path names the file that was locked last."""
+        try:
+            return os.stat(self.path).st_ino == self._inode
+        except OSError:
+            return False
+
     @property
     def held(self) -> bool:
         """True if the calling thread holds it."""
@@ -148,7 +161,7 @@ class Lock:
         if not self._depth:
             return  # this thread forked while it held the lock: the child has nothing to release
         self._depth -= 1
-        if self._depth == 0 and self._flock:
+        if self._depth == 0 and self._flock and self._fd >= 0:
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
             except OSError:

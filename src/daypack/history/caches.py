@@ -19,7 +19,7 @@ from daypack.history.across_sessions import forget_words
 from daypack.history.creation import find_stored
 from daypack.history.facets import parse_meta
 from daypack.history.layout import Home, Layout
-from daypack.history.postgres.cache import read_marker
+from daypack.history.postgres.folder import read_marker
 from daypack.history.postgres.store import Head, SessionStore
 from daypack.history.session import History
 from daypack.system import boot_id

@@ -58,9 +58,6 @@ class History:
         """`opened`: the session as it was found in the database of its home; looked up there if it is not given."""
         if layout.home.database is not None:
             opened = opened or require_stored(layout)
-            from daypack.history.postgres.cache import make_folder  # noqa: PLC0415 — most sessions are files
-
-            make_folder(layout, opened)
         elif not atomic.exists(layout.messages):
             raise absent(layout, "open session")
         layout.guard()
@@ -121,6 +118,8 @@ class History:
 
     def forget(self) -> None:
         """In a forked child: drop the open files of the parent, and what another thread was changing."""
+        if self._cache is not None:
+            self._cache.forget()
         self.messages.forget()
         self.events.forget()
         self._message_events.forget()

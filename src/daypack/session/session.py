@@ -8,7 +8,7 @@ from weakref import finalize
 from daypack.errors import StorageFailed
 from daypack.history.draft import draft_event, draft_message, drafts_from
 from daypack.history.facets import place_of
-from daypack.history.logs.reader import Records
+from daypack.history.logs.records import Records
 from daypack.history.session import History
 from daypack.session.closing import close_dropped, closed_error, end_receptions
 from daypack.types.history import Damage, Event, Message

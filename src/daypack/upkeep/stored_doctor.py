@@ -12,7 +12,8 @@ from daypack.errors import DaypackError
 from daypack.files import atomic, blobs, jsonl
 from daypack.history.facets import parse_meta
 from daypack.history.layout import Layout
-from daypack.history.postgres.cache import read_marker, store_of
+from daypack.history.postgres.cache import store_of
+from daypack.history.postgres.folder import read_marker
 from daypack.history.postgres.rewriting import Known, Row, SessionRows
 from daypack.history.postgres.store import Opened
 from daypack.history.sessions import session_missing

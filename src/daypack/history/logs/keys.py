@@ -1,5 +1,6 @@
 """Client keys: a message that is sent again with the same key and payload is stored once."""
 
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 
 from daypack.errors import KeyConflict, StorageFailed
@@ -11,7 +12,8 @@ from daypack.history.logs.reader import Reader
 from daypack.types.history import Message
 
 _BATCH = 10_000
-BROKEN = (OSError, OverflowError, StorageFailed)  # raised by a damaged or unusable table
+# Raised by a damaged or unusable table; struct.error if the log has become shorter than it was a moment ago.
+BROKEN = (OSError, OverflowError, StorageFailed, struct.error)
 
 
 class ClientKeys:

@@ -8,7 +8,8 @@ from daypack.errors import BadMessage, DaypackError, Overtaken
 from daypack.files.commit import Answer, Group, Handle, Task
 from daypack.files.lock import Lock
 from daypack.files.offsets import Offsets
-from daypack.history.logs.reader import Reader, Record, Records
+from daypack.history.logs.reader import Reader, Record
+from daypack.history.logs.records import Records
 from daypack.history.logs.writer import Batch, Weigh, Writer
 
 

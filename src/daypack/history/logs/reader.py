@@ -4,7 +4,7 @@ import os
 import warnings
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar, overload
 from zlib import crc32
@@ -20,14 +20,14 @@ from daypack.files.offsets import DAMAGED, PLAIN, SLOT, START, UNCOUNTED, UNSEAL
 from daypack.files.rewrite import JOURNAL
 from daypack.forks import ThreadLock
 from daypack.history.logs.lines import UNREADABLE, examine, extend, lines_with
+from daypack.history.logs.upstream import Upstream
 from daypack.plain_files import open_fd
 from daypack.types.history import Damage, Event, Message
 
 Record = TypeVar("Record", Message, Event)
 Answer = TypeVar("Answer")
 PREFIX: dict[type, str] = {Message: "msg", Event: "ev"}
-_BATCH = 1000
-_SEARCHED = 4000  # lines that are searched at once
+BATCH = 1000  # records that are read at once
 _SLOTS = 1 << 16  # that are summed at once
 _TOKENS, _FLAGS = 3, 6  # of the seven words of a slot
 _MOST_WARNINGS = 10
@@ -60,6 +60,14 @@ class _Unsettled(Exception):
     """The log is being rewritten together with other files, which must be completed first."""
 
 
+class _Unfilled(Exception):
+    """Another thread fills the log of a cache."""
+
+
+class _Replaced(FileNotFoundError):
+    """The file of a cache is another one, or shorter than it was: it may lack lines."""
+
+
 class _Reading:
     """Admits one thread at a time and turns OSError into our errors."""
 
@@ -90,13 +98,13 @@ class Reader(Generic[Record]):
         self.sidecar_is_wrong = False  # the next writer rebuilds it
         self.generation = 0  # grows when positions may have changed
         self.restore: Callable[[], bool] | None = None  # of a cache: fetches lines that are damaged here
-        self.remake: Callable[[], None] | None = None  # of a cache: makes a log again that was deleted
+        self.upstream: Upstream | None = None  # of a cache: makes and fills a log again that was deleted
+        self.inode = 0  # of the file that is read
         self._rebuilds = 0
         self._offsets = offsets
         self._decoder = decoder_of(shape)
         self._prefix = PREFIX[shape]
         self._fd = -1
-        self._inode = 0
         self._size = 0
         self._watch = Watch(path)
         self._reading = _Reading(path)
@@ -216,7 +224,7 @@ class Reader(Generic[Record]):
         """Return how many of the newest records fit into `tokens`."""
         fitting, stop = 0, self.count()
         while stop > 0:
-            start = max(0, stop - _BATCH)
+            start = max(0, stop - BATCH)
             slots = self.slots(start, stop)
             for at in range(start + len(slots) - 1, start - 1, -1):
                 slot = slots[at - start]
@@ -236,6 +244,13 @@ class Reader(Generic[Record]):
         with self._reading:
             self._close()
 
+    def distrust(self) -> None:
+        """Forget what was read, because it is wrong or incomplete: the next read has the log filled before."""
+        self.close()
+        self.inode = self._size = 0
+        self.damage.clear()
+        self.generation += 1
+
     def forget(self) -> None:
         """In a forked child: drop the files of the parent, in which another thread may have been reading."""
         self._close()
@@ -254,10 +269,13 @@ class Reader(Generic[Record]):
             except _Unsettled:  # out of `_reading`: a thread that holds the session's lock may wait for it
                 with self._lock:
                     continue  # taking the lock completes it
+            except _Unfilled:
+                if self.upstream is not None:
+                    self.upstream.wait_until_filled()
             except FileNotFoundError as error:
-                if self.remake is None or os.path.islink(self.path):
+                if self.upstream is None or os.path.islink(self.path):
                     raise refusal(self.path, error, "read") from error
-                self.remake()
+                self.upstream.remake()
             except _Unfaithful:
                 restore, self.restore = self.restore, None
                 if restore is not None and restore():
@@ -281,12 +299,18 @@ class Reader(Generic[Record]):
 
     def _cover(self) -> int:
         """Extend the slots to the last terminated line and return their number."""
+        upstream = self.upstream
+        if upstream is not None and upstream.is_filling and not self._lock.held:
+            raise _Unfilled
         # The folder of a cache may be deleted, and is then unchanged.
-        if self._fd < 0 or ((self.remake or not self._watch.unchanged()) and os.stat(self.path).st_ino != self._inode):
+        if self._fd < 0 or ((upstream or not self._watch.unchanged()) and os.stat(self.path).st_ino != self.inode):
             self._open()
         count = self._offsets.refresh()
         # Read the size after the slots: writers add the line first, so no slot points past the end.
-        self._size = os.lseek(self._fd, 0, os.SEEK_END)
+        size = os.lseek(self._fd, 0, os.SEEK_END)
+        if size < self._size:
+            self._require_filled()
+        self._size = size
         if self._offsets.last().end == self._size:
             return count
         if self._offsets.replaced:
@@ -298,12 +322,23 @@ class Reader(Generic[Record]):
         self._close()
         if os.path.lexists(self._journal) and not self._lock.held:
             raise _Unsettled
-        former = self._inode
-        self._fd = open_fd(self.path, os.O_NOFOLLOW)
-        self._inode = os.fstat(self._fd).st_ino
-        if former not in (0, self._inode):  # replaced: other lines, at other places
+        fd = open_fd(self.path, os.O_NOFOLLOW)
+        former, inode = self.inode, os.fstat(fd).st_ino
+        try:
+            if former != inode:
+                self._require_filled()
+        except _Replaced:
+            release(fd)
+            raise
+        self._fd, self.inode, self._size = fd, inode, 0
+        if former not in (0, inode):  # replaced: other lines, at other places
             self.generation += 1
             self.damage.clear()
+
+    def _require_filled(self) -> None:
+        """Let only the one who fills a cache read a file that another process may have begun to fill."""
+        if self.upstream is not None and not self.upstream.is_filling:
+            raise _Replaced
 
     def _close(self) -> None:
         fd, self._fd = self._fd, -1
@@ -392,59 +427,3 @@ class Reader(Generic[Record]):
         force_setattr(record, "seq", seq)
         force_setattr(record, "id", f"{self._prefix}-{seq}")
         return record
-
-
-class Records(Generic[Record]):
-    """A range of a log by sequence number, read during iteration."""
-
-    def __init__(self, reader: Reader[Record], start: int, stop: int | None, words: Sequence[bytes] = ()) -> None:
-        self._reader = reader
-        self._words = words  # iteration yields only records whose lines contain one of them
-        self._first = start
-        self._last = reader.newest().seq if stop is None else stop  # lines appended later are not in the range
-        self._generation = -1
-        self._range = (0, 0)
-
-    def _places(self) -> tuple[int, int]:
-        """Return the positions of the range, looked up again if they may have changed."""
-        for _ in range(3):
-            if self._generation == self._reader.generation:
-                break
-            self._generation = self._reader.generation
-            self._range = self._reader.position(self._first), self._reader.position(self._last + 1)
-        return self._range
-
-    def __iter__(self) -> Iterator[Record]:
-        last = self._first - 1
-        at, stop = self._places()
-        step = _SEARCHED if self._words else _BATCH
-        while at < stop:
-            generation = self._generation
-            end = min(at + step, stop)
-            batch = self._reader.holding(at, end, self._words) if self._words else self._reader.read(at, end)
-            if generation != self._reader.generation:
-                stop = self._places()[1]
-                at = self._reader.position(last + 1)  # continue after the last yielded record
-                continue
-            for record in batch:
-                last = max(last, record.seq)
-                yield record
-            at += step
-
-    def __len__(self) -> int:
-        count, generation = self._reader.count_records(*self._places()), self._generation
-        return count if generation == self._reader.generation else self._reader.count_records(*self._places())
-
-    @overload
-    def __getitem__(self, index: int) -> Record: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Record, ...]: ...
-    def __getitem__(self, index: int | slice) -> Record | tuple[Record, ...]:
-        if isinstance(index, int):
-            count = len(self)
-            start, stop = self._places()
-            at = (start if index >= 0 else stop) + index
-            if count == stop - start and start <= at < stop:
-                for record in self._reader.read(at, at + 1):
-                    return record
-        return tuple(self)[index]  # a slice, an error, or a lost line makes the position unknown

@@ -102,6 +102,11 @@ class Writer(Generic[Record]):
         return self._lines
 
     @property
+    def inode(self) -> int:
+        """The inode of the file that is written; 0 if none is open."""
+        return self._handle.inode if self._handle else 0
+
+    @property
     def crc(self) -> int:
         """The running crc of all lines; valid like `lines`."""
         return self._crc
@@ -159,15 +164,8 @@ class Writer(Generic[Record]):
     def _ready(self) -> Handle:
         handle = self._handle
         if handle is None or self._checks != self.lock.checks:
-            try:
-                inode = os.stat(self.path).st_ino
-            except FileNotFoundError:
-                if self.upstream is None:
-                    raise
-                self.upstream.make()  # empty: an append finds that others are there, and fetches them
-                inode = os.stat(self.path).st_ino
-            if handle is None or handle.inode != inode:
-                handle = self._open(inode)
+            if handle is None or not self._is_named(handle):
+                handle = self._open()
             self._checks = self.lock.checks
         if handle.failure:
             raise PoisonedLog(
@@ -287,9 +285,25 @@ class Writer(Generic[Record]):
         self._handle = None
         self.dirty = False
 
-    def _open(self, inode: int) -> Handle:
+    def _is_named(self, handle: Handle) -> bool:
+        try:
+            return os.stat(self.path).st_ino == handle.inode
+        except FileNotFoundError:
+            if self.upstream is None:
+                raise
+            return False
+
+    def _open(self) -> Handle:
         self._handle = None
-        handle = Handle(os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC), inode)
+        fd = -1
+        while fd < 0:
+            try:
+                fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except FileNotFoundError:
+                if self.upstream is None:
+                    raise
+                self.upstream.make()  # empty: an append finds that others are there, and fetches them
+        handle = Handle(fd, os.fstat(fd).st_ino)
         self._offsets.close()
         self._catch_up(handle, os.lseek(handle.fd, 0, os.SEEK_END))
         self._handle = handle

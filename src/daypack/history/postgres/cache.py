@@ -1,7 +1,5 @@
 """The folder of a session in a database: made from nothing, brought up to date, dropped when it is wrong.
 
-    stored.json   {"identity":"9f86d081884c7d65/12","generation":0,"version":3,"boot":"…"}
-
 Lines are stored in the database before they are in the folder, so the folder is never ahead. Nothing in it is synced:
 after a restart of the machine its logs are read whole, and compared with the database by their checksum.
 What other workers recorded about pins, children, the budget and the state becomes files here as well.
@@ -10,19 +8,21 @@ What other workers recorded about pins, children, the budget and the state becom
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from errno import ENOENT
+from functools import partial
 from typing import Any, cast
 from zlib import crc32
 
 import msgspec
-from msgspec import Struct
 
 from daypack.errors import DaypackError, Overtaken, StorageFailed
 from daypack.files import atomic, jsonl
-from daypack.files.atomic import refusal
+from daypack.files.atomic import is_missing, refusal
 from daypack.files.lock import Lock
+from daypack.forks import ThreadLock
 from daypack.history.across_sessions import forget_words
 from daypack.history.facets import Condition, Facets
 from daypack.history.layout import Layout
@@ -31,35 +31,29 @@ from daypack.history.logs.reader import decoder_of
 from daypack.history.logs.upstream import Mark
 from daypack.history.postgres.ahead import Ahead
 from daypack.history.postgres.appends import Added, new_writer
+from daypack.history.postgres.folder import (
+    Marker,
+    despite_deletions,
+    discard_marker,
+    make_folder,
+    read_marker,
+    write_marker,
+)
 from daypack.history.postgres.store import Opened, SessionStore
-from daypack.history.postgres.stored import LOGS, Fetched, SmallFiles
+from daypack.history.postgres.stored import Fetched, SmallFiles
 from daypack.system import boot_id
 from daypack.types.history import Event, Message
 from daypack.types.kinds import SESSION_STATES
 
-MARKER = "stored.json"
 _PINS = ("pin.set", "pin.removed")
 _STATE = "session.state"
 _CHILD = "child.updated"
 _TURN = "context.turn"
 _TEXTS = {"context.budget": "budget", "gc.policy": "gc_policy"}  # files that have the text of their newest event
 _FOLLOWED = tuple(f'"{kind}"'.encode() for kind in (*_PINS, _STATE, _CHILD, _TURN, *_TEXTS))
-_MOST_DELETIONS = 100  # of a folder, while it is filled
 _STUCK_SECONDS = 10.0  # without a line more than before
 _UNKNOWN = -1  # a version: the small files are fetched
 Captured = Callable[[Mapping[str, Any]], bytes]
-
-
-class Marker(Struct, frozen=True):
-    """What a folder is a cache of."""
-
-    identity: str
-    generation: int
-    version: int  # of the small files
-    boot: str  # the start of the machine since which the folder was written
-
-
-_markers = msgspec.json.Decoder(Marker)
 
 
 class Cache:
@@ -68,7 +62,11 @@ class Cache:
     def __init__(self, layout: Layout, opened: Opened, lock: Lock, facets: Facets) -> None:
         self._layout = layout
         self._opened = opened
-        self._is_filling = False
+        self.is_filling = False
+        self._filling = ThreadLock()
+        # The folder was filled again under the lock: what its holder has read before is out of date.
+        self._is_stale = False
+        self.appended = 0  # how often
         self._stored = opened.stored
         self._lock = lock
         self._facets = facets
@@ -80,8 +78,10 @@ class Cache:
         self._ahead = Ahead(opened.stored.place)
         self._marker = Marker(opened.identity, opened.generation, 0, boot_id().hex())
         lock.remade = self
+        self.make()
         with lock:
-            self._prepare(opened)
+            self._in_locked_folder(partial(self._prepare, opened))
+        facets.remake = self.remake
 
     def attach(self, messages: Log[Message], events: Log[Event], captured: Captured) -> None:
         """Use the logs of a history, which are those of the folder; `captured` returns the text of a reference."""
@@ -89,13 +89,23 @@ class Cache:
         self._events = events
         self._captured = captured
         for log in self._logs:
-            log.writer.upstream = self
+            log.writer.upstream = log.reader.upstream = self
             log.reader.restore = self.restore
-            log.reader.remake = self.remake
-        self._facets.remake = self.remake
-        self.refresh()
-        if self._facets.read(self._layout.state) not in SESSION_STATES:
+        with self._lock, self._hiding(filling=True):
+            self._in_locked_folder(self._confirm)
+
+    def _confirm(self) -> None:
+        if not self._reaches():
+            self._fill()
+        elif self._facets.read(self._layout.state) not in SESSION_STATES:
             self._restore_state()
+
+    def forget(self) -> None:
+        """In a forked child: forget what another thread of the parent was doing under the lock."""
+        if self.is_filling:
+            for log in self._logs:
+                log.reader.inode = 0  # so that it is filled; `distrust` could wait for a thread of the parent
+        self.is_filling = self._is_stale = False
 
     def _restore_state(self) -> None:
         self._facets.write_state("active")
@@ -107,8 +117,14 @@ class Cache:
     # Writing
 
     def append(self, path: str, place: Mark, data: bytes, crc: int) -> None:
-        """Store lines, and the blobs that were put since, if the log still ends at `place`."""
+        """Store lines, and the blobs that were put since, if the log still ends at `place`.
+
+        The place protects what the writer knows. What was decided before came from the reader, so it must read the
+        same file, and no other than before.
+        """
         log = 0 if path == self._layout.messages else 1
+        if self._is_stale or self._logs[log].reader.inode != self._logs[log].writer.inode:
+            raise self._overtaken("the folder was made again meanwhile")
         older = {name: blob for name, blob in self._older_blobs.items() if name[-64:].encode() in data}
         blobs = {**older, **self._new_blobs}
         outcome = self._stored.append(self._marker.generation, Added(log, place, data, crc, new_writer()), blobs)
@@ -116,19 +132,23 @@ class Cache:
             for name in blobs:
                 self._new_blobs.pop(name, None)
                 self._older_blobs.pop(name, None)
+            self.appended += 1
             return
         if outcome == "gone":
             raise self._stored.gone("append")
-        hint = "another worker appends to the session at the same time; call again"
-        raise Overtaken("another worker appended first", operation="append", place=self._layout.folder, hint=hint)
+        raise self._overtaken("another worker appended first")
+
+    def _overtaken(self, problem: str) -> Overtaken:
+        hint = "another worker uses the session at the same time; call again"
+        return Overtaken(problem, operation="append", place=self._layout.folder, hint=hint)
 
     def add_blob(self, name: str, data: bytes) -> None:
         """Have a blob stored with the next append."""
         self._new_blobs[name] = data
 
     def fetch_blob(self, name: str) -> bytes | None:
-        """Return a stored blob; None if there is none of that name."""
-        return self._stored.blob(name)
+        """Return a blob that is stored, or will be with the next append; None if there is none of that name."""
+        return self._new_blobs.get(name) or self._older_blobs.get(name) or self._stored.blob(name)
 
     def change_meta(self, changes: Mapping[str, Any], only_if: Condition | None = None) -> bytes:
         """Change keys of meta.json in the database, if a condition is true of it there, and return the result."""
@@ -141,16 +161,20 @@ class Cache:
 
     def refresh(self) -> None:
         """Fetch what other workers have stored since, if there is anything."""
-        if self._stored.reaches(self._marker.generation, self._marker.version, self._marks()):
+        if self._reaches() and not self._is_stale:
             return
-        with self._lock:
+        with self._lock, self._hiding(filling=False):
             self._marker = read_marker(self._layout) or self._marker  # another process may have been faster
             try:
                 self._catch_up()
             except StorageFailed as error:
-                if not isinstance(error.__cause__, FileNotFoundError):
+                if not is_missing(error):
                     raise
                 self.fill()
+            self._is_stale = False
+
+    def _reaches(self) -> bool:
+        return self._stored.reaches(self._marker.generation, self._marker.version, self._marks())
 
     def _catch_up(self) -> None:
         furthest, until = -1, 0.0
@@ -171,9 +195,8 @@ class Cache:
         with self._lock:
             wrong = [log for log in self._logs if not _is_faithful(log)]
             if wrong:
-                self._drop()
-        if wrong:
-            self.refresh()
+                discard_marker(self._layout)
+                self.fill()
         return bool(wrong)
 
     # A folder that was deleted while it is in use
@@ -182,18 +205,16 @@ class Cache:
         """Create the files that are missing, empty; without its marker, the folder is filled by who locks it next."""
         layout = self._layout
         if not all(map(os.path.lexists, (layout.messages, layout.events))):
-            atomic.discard(os.path.join(layout.folder, MARKER))
-        self._despite_deletions(lambda: make_folder(layout, self._opened))
+            discard_marker(self._layout)
+        despite_deletions(partial(make_folder, layout, self._opened))
 
     def fill(self) -> None:
         """Fetch what files lack that are not the ones from before; the caller holds the lock."""
-        if self._is_filling or not self._logs:
-            return
-        self._is_filling = True
-        try:
-            self._despite_deletions(self._fill)
-        finally:
-            self._is_filling = False
+        if not self._logs:
+            self.make()
+        elif not self.is_filling:
+            with self._hiding(filling=True):
+                self._in_locked_folder(self._fill)
 
     def _fill(self) -> None:
         self.make()
@@ -205,33 +226,60 @@ class Cache:
         if not os.path.lexists(self._layout.state):
             self._restore_state()
 
-    def _despite_deletions(self, work: Callable[[], None]) -> None:
-        """Call `work`, again if the folder is deleted meanwhile."""
-        for _ in range(_MOST_DELETIONS):
+    @contextmanager
+    def _hiding(self, *, filling: bool) -> Generator[None]:
+        """Keep the logs from other threads while they lack lines: from now on if `filling`, else once they are dropped.
+
+        The caller holds the lock. If it fails, the logs are filled before they are read again.
+        """
+        with self._filling:
+            former = self.is_filling
+            self.is_filling = former or filling
             try:
-                return work()
-            except StorageFailed as error:
-                if not isinstance(error.__cause__, FileNotFoundError):
-                    raise
-        return work()
+                yield
+            except BaseException:
+                if self.is_filling:
+                    for log in self._logs:
+                        log.reader.distrust()
+                raise
+            finally:
+                self.is_filling = former
+
+    def wait_until_filled(self) -> None:
+        """Return when no other thread is filling the logs; it may hold the session's lock for longer."""
+        with self._filling:
+            pass
+
+    def _in_locked_folder(self, work: Callable[[], None]) -> None:
+        """Call `work` with the lock of the folder that is there, again if it is deleted meanwhile."""
+
+        def attempt() -> None:
+            self._lock.follow()
+            work()
+            self._require_lock()
+
+        despite_deletions(attempt)
+
+    def _require_lock(self) -> None:
+        """Raise what a deleted folder does unless the folder is the one that is locked: another process may fill it."""
+        if not self._lock.is_current:
+            gone = FileNotFoundError(ENOENT, os.strerror(ENOENT))
+            raise refusal(self._layout.messages, gone, "cache session") from gone
 
     def remake(self) -> None:
-        """Make files again that were deleted; nothing is done for what only looks like one."""
-        with self._lock:  # makes all of it if messages.jsonl is missing
-            if self._is_filling:
-                self.make()
-                return
-            missing = [path for path in self._files() if not os.path.lexists(path)]
-            if not missing:
-                return
-            self.make()
-            if self._layout.meta in missing:
-                atomic.discard(os.path.join(self._layout.folder, MARKER))
-            self.fill()
+        """Make files again that were deleted, and fill the files that another process has made.
 
-    def _files(self) -> tuple[str, ...]:
-        layout = self._layout
-        return layout.messages, layout.events, layout.meta, layout.state
+        Who held the lock before has read files that are gone, so nothing can be appended until the next `refresh`.
+        """
+        was_held = self._lock.held
+        if was_held and self.is_filling:
+            self.make()
+            return
+        with self._lock:
+            self._is_stale = self._is_stale or was_held
+            if not os.path.lexists(self._layout.meta):
+                discard_marker(self._layout)
+            self.fill()
 
     def _fetch(self) -> Fetched:
         return self._stored.fetch(self._marks(), self._marker.generation, self._marker.version)
@@ -274,16 +322,17 @@ class Cache:
 
     def _drop(self) -> None:
         """Drop what the folder has, because it is wrong: all of it is fetched again."""
+        self.is_filling = True
         self._clear()
         for log in self._logs:
             log.close()
-            log.reader.damage.clear()
-            log.reader.generation += 1
+            log.reader.distrust()
 
     def _write(self, log: Log[Any], data: bytes) -> None:
         """Add fetched lines to a log of the folder, and to its sidecar."""
         log.writer.follow_path()  # readers do: lines in a deleted file would be fetched again and again
         fd = log.begin().fd
+        self._require_lock()
         try:
             jsonl.write_all(fd, data)
         except OSError as error:
@@ -362,7 +411,7 @@ class Cache:
     def _clear(self) -> None:
         """Remove everything but the small files; a killed process leaves no marker, so the next one does it again."""
         layout = self._layout
-        atomic.discard(os.path.join(layout.folder, MARKER))
+        discard_marker(self._layout)
         try:
             for path in (layout.messages, layout.events):
                 # Not a new file, unless it was deleted: this one has the lock.
@@ -376,33 +425,7 @@ class Cache:
 
     def _write_marker(self, marker: Marker) -> None:
         self._marker = marker
-        path = os.path.join(self._layout.folder, MARKER)
-        data = msgspec.json.encode(marker) + b"\n"
-        if atomic.read(path) != data:
-            atomic.replace(path, data, durable=False)
-
-
-def read_marker(layout: Layout) -> Marker | None:
-    """Return what a folder is a cache of; None if it has no marker that can be read."""
-    try:
-        return _markers.decode(atomic.read(os.path.join(layout.folder, MARKER)) or b"")
-    except (StorageFailed, msgspec.MsgspecError):
-        return None
-
-
-def make_folder(layout: Layout, opened: Opened) -> None:
-    """Create the files of a cache that are missing; none of them has anything of the session yet, but small files."""
-    atomic.make_folders(layout.folder, durable=False)
-    layout.guard()
-    small = {
-        layout.created_at: opened.files.created_at,
-        layout.updated_at: opened.files.created_at,
-        layout.cwd: opened.files.cwd,
-        layout.meta: opened.files.meta,
-        **{os.path.join(layout.folder, f"{log}.jsonl"): b"" for log in LOGS},
-    }
-    for path, data in small.items():
-        atomic.create(path, data, durable=False, named=False)
+        write_marker(self._layout, marker)
 
 
 def _is_faithful(log: Log[Message] | Log[Event]) -> bool:
