@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from typing import Protocol
 
-from daypack.errors import Damaged, SourceMissing
+from daypack.errors import Damaged, SourceMissing, StorageFailed
 from daypack.files import atomic
 from daypack.types.digest import digest_bytes
 
@@ -58,10 +58,12 @@ class BlobFolder:
 
     def put(self, data: bytes, *, durable: bool = True) -> str:
         """Store bytes, once, and return their name; if not durable, a power failure may lose them."""
-        atomic.make_folders(self._path)
-        name = put(self._path, data, durable=durable and self._source is None)
-        if self._source is not None:
-            self._source.add_blob(name, data)  # also if the file is there: an append that failed may have left it
+        if self._source is None:
+            atomic.make_folders(self._path)
+            return put(self._path, data, durable=durable)
+        name = name_of(data)
+        self._source.add_blob(name, data)  # also if the file is there: an append that failed may have left it
+        self._keep(name, data)
         return name
 
     def get(self, name: str) -> bytes:
@@ -70,8 +72,11 @@ class BlobFolder:
             return get(self._path, name)
         with suppress(SourceMissing, Damaged):
             return get(self._path, name)
-        self._fetch(name)
-        return get(self._path, name)
+        data = self._source.fetch_blob(name)
+        if data is None or name_of(data) != name:
+            return get(self._path, name)
+        self._keep(name, data)
+        return data
 
     def has(self, name: str) -> bool:
         """Return True if there is a blob of that name."""
@@ -84,8 +89,10 @@ class BlobFolder:
         self._source.add_blob(name, data)  # a worker that was killed may have left it here and not stored it
         return True
 
-    def _fetch(self, name: str) -> None:
-        data = self._source.fetch_blob(name) if self._source is not None else None
-        if data is not None:
-            atomic.make_folders(self._path, durable=False)
-            atomic.replace(os.path.join(self._path, name), data, durable=False)
+    def _keep(self, name: str, data: bytes) -> None:
+        """Write a file of a cache; if that fails, for example because the folder was deleted, it is fetched again."""
+        path = os.path.join(self._path, name)
+        with suppress(StorageFailed):
+            if not os.path.lexists(path) or name_of(atomic.read(path) or b"") != name:
+                atomic.make_folders(self._path, durable=False, inside=os.path.dirname(self._path))
+                atomic.replace(path, data, durable=False)

@@ -5,15 +5,16 @@ import random
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from daypack.config import Config
-from daypack.errors import BadConfig, BadInput, BadMessage, DamageWarning, DaypackError, Overtaken
+from daypack.errors import BadConfig, BadInput, BadMessage, DamageWarning, DaypackError, Overtaken, StorageFailed
 from daypack.files import atomic
+from daypack.files.atomic import is_missing
 from daypack.files.blobs import BlobFolder
 from daypack.files.commit import Answer, Handle
 from daypack.files.lock import Lock
@@ -40,6 +41,7 @@ LARGE_BYTES = 2048  # a smaller content costs about as much as a reference to it
 OWN_EVENTS = ("context.", "import.")  # they record what was shown, made or imported: no new content
 _PATIENCE_SECONDS = 30.0  # for a session to which other workers append all the time
 _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.002, 0.1
+_MOST_DELETIONS = 10  # of a cache, while something is written to it
 _LATEST_AMONG = 50  # messages searched for the newest assistant text
 _ROLE_FLAGS = {role: (number + 1) << ROLE_SHIFT for number, role in enumerate(ROLES)}
 
@@ -99,18 +101,24 @@ class History:
         """Call `work` under the lock, for what is read and then appended.
 
         In a database no worker waits for the lock of another: if one was faster, nothing is stored, and `work` is
-        called again with what it has appended. So `work` undoes what it has done when an append fails.
+        called again with what it has appended. So `work` undoes what it has done when an append fails. It is called
+        again as well if files that it writes are deleted meanwhile, unless it has stored something.
         """
         if self._cache is None or self.lock.held:
             with self.lock:
                 return work()
         until, pause = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS
+        deletions = 0
         while True:
+            appended = -1
             try:
                 with self.lock:
+                    appended = self._cache.appended
                     return work()
-            except Overtaken:
-                if time.monotonic() > until:
+            except StorageFailed as error:
+                deletions += is_missing(error)
+                unstored = is_missing(error) and appended == self._cache.appended and deletions <= _MOST_DELETIONS
+                if not (unstored or isinstance(error, Overtaken)) or time.monotonic() > until:
                     raise
             time.sleep(pause * random.random())  # noqa: S311 — so that two workers do not meet again
             pause = min(2 * pause, _MAX_PAUSE_SECONDS)
@@ -243,7 +251,8 @@ class History:
         if file not in pins:
             return None
         event = self.append_event(draft_event("pin.removed", {"name": file}))
-        atomic.remove(os.path.join(self.layout.pinned, file))
+        with self._despite_deletion():
+            atomic.remove(os.path.join(self.layout.pinned, file))
         return event
 
     def pins(self) -> dict[str, str]:
@@ -266,8 +275,18 @@ class History:
 
     def _set_state(self, state: SessionState) -> Event:
         event = self.append_event(draft_event("session.state", {"from": self.facets.state(), "to": state}))
-        self.facets.write_state(state)
+        with self._despite_deletion():
+            self.facets.write_state(state)
         return event
+
+    @contextmanager
+    def _despite_deletion(self) -> Generator[None]:
+        """Change a file after its event was stored: in a cache that was deleted, it is made from the events again."""
+        try:
+            yield
+        except StorageFailed as error:
+            if self._cache is None or not is_missing(error):
+                raise
 
     def newest_within(self, tokens: int) -> int:
         """Return how many of the newest messages fit into `tokens`."""

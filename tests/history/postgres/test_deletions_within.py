@@ -10,6 +10,7 @@ import pytest
 from history.postgres.workers import Workers, check_same, replay_all, texts
 
 from daypack.derived.children import ChildUpdate
+from daypack.files import atomic
 from daypack.history.creation import require_stored
 from daypack.history.logs.reader import Reader
 from daypack.history.postgres.folder import make_folder
@@ -17,7 +18,7 @@ from daypack.history.postgres.stored import StoredSession
 from daypack.session import Session
 
 _LONG = "l " * 4000  # a blob, not a part of its event
-_WITHIN = {"read": (Reader, "_cover")}
+_WITHIN = {"read": (Reader, "_cover"), "write": (atomic, "_place"), "folder": (atomic, "make_folders")}
 _KNOWN: dict[str, Any] = {"role": "user", "content": "run it. Always use tabs.", "client_key": "known"}
 _OPERATIONS: dict[str, Callable[[Session], object]] = {
     "known key": lambda session: session.append(**_KNOWN),
@@ -135,7 +136,7 @@ def test_a_session_is_opened_although_its_folder_is_deleted_meanwhile(workers: W
 def test_other_threads_wait_until_a_deleted_folder_is_filled(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     session = _start(workers, "work")
     seen: list[int] = []
-    reading = threading.Thread(target=lambda: seen.append(len(session.tail(9))))
+    reading = threading.Thread(target=lambda: seen.append(len(session.history.messages.tail(9))))
     real = StoredSession.fetch
 
     def fetch(self: StoredSession, *args: Any) -> object:
