@@ -111,7 +111,7 @@ class Town:
                 (table, *row)
                 for table in _TABLES
                 for row in connection.execute(
-                    f"SELECT * FROM daypack.{table} WHERE {'number' if table == 'sessions' else 'session'}"
+                    f"SELECT {table}::text FROM daypack.{table} WHERE {'number' if table == 'sessions' else 'session'}"
                     " = ANY(%s)".encode(),
                     (numbers,),
                 ).fetchall()
