@@ -16,7 +16,7 @@ from daypack.history.postgres import appends
 from daypack.history.postgres.appends import Added, Append, Outcome, new_writer
 from daypack.history.postgres.store import SessionStore
 from daypack.history.postgres.stored import SmallFiles
-from daypack.postgres import database as module
+from daypack.postgres.commits import CommitDoubtful
 from daypack.postgres.database import Database
 
 LINE = b'{"line":1}\n'
@@ -112,7 +112,7 @@ def test_a_lost_connection_is_resolved_by_the_writer(database: Database, monkeyp
         found = real(self, operation, statement)  # pyright: ignore[reportArgumentType]
         if not lost:
             lost.append(operation)
-            raise module._Committing from psycopg.OperationalError("lost")  # pyright: ignore[reportPrivateUsage]
+            raise CommitDoubtful from psycopg.OperationalError("lost")
         return found
 
     monkeypatch.setattr(Database, "_attempt_alone", lose)

@@ -23,8 +23,8 @@ from daypack.history.home import find_home
 from daypack.history.layout import Home
 from daypack.history.postgres.rewriting import Known, NewRows, SessionRows
 from daypack.history.postgres.store import open_store
-from daypack.postgres import database
 from daypack.postgres.calls import Call
+from daypack.postgres.commits import CommitDoubtful
 from daypack.postgres.database import Database
 from daypack.postgres.transaction import Transaction
 from daypack.session import Session
@@ -283,7 +283,7 @@ def test_an_append_that_was_stored_before_an_erasure_is_not_stored_again_when_it
         if operation == "append" and not lost:
             lost.append(operation)
             assert apply(worker, WORK).sessions
-            raise database._Committing from psycopg.OperationalError("lost")  # pyright: ignore[reportPrivateUsage]
+            raise CommitDoubtful from psycopg.OperationalError("lost")
         return answer
 
     with opened(other) as session:
@@ -388,8 +388,8 @@ def test_an_erasure_that_fails_at_any_statement_leaves_old_or_new(
     class Crash(Exception):
         pass
 
-    def counted(transaction: Transaction, connection: object, scope: object, attempt: int) -> None:
-        original(transaction, connection, scope, attempt)  # type: ignore[arg-type]
+    def counted(transaction: Transaction, connection: object, scope: object, *rest: object) -> None:
+        original(transaction, connection, scope, *rest)  # type: ignore[arg-type]
         if getattr(scope, "role", "") != "daypack_eraser":
             return
         execute = transaction.execute
