@@ -16,14 +16,12 @@ from daypack.session import Session
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def _runner(
-    capture: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...] = ()
-) -> Command:
+def _runner(capture: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Command:
     def command(*args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         capture.readouterr()
         try:
-            code = run([*args, *options])
+            code = run(args)
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else 1
         out, err = capture.readouterr()
@@ -39,15 +37,16 @@ def command(
     """Run `daypack …` in an empty workspace and return its exit code and what it printed."""
     workspace = tmp_path / "workspace"
     workspace.mkdir()
+    monkeypatch.setenv("DAYPACK_HOME", os.fspath(home))
     monkeypatch.chdir(workspace)
-    return _runner(capfdbinary, monkeypatch, ("--home", os.fspath(home)))
+    return _runner(capfdbinary, monkeypatch)
 
 
 @pytest.fixture
 def bare_command(
     home: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> Command:
-    """Run `daypack …` in an empty folder, for commands that take no home."""
+    """Run `daypack …` in an empty folder."""
     monkeypatch.setenv("DAYPACK_HOME", home)
     monkeypatch.chdir(tmp_path)
     return _runner(capfdbinary, monkeypatch)

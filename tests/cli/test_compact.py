@@ -37,7 +37,7 @@ def test_what_left_the_window_is_told_with_what_it_became(command: Command, talk
     assert lines[1] == f"{made.before_tokens:,} tokens compacted so far into a CONTEXT.md of {made.after_tokens:,}"
     assert lines[2:5] == [
         f"the window starts at message {made.through + 1}",
-        f"recorded as {made.id}; `daypack undo` reverts it",
+        f"recorded as {made.id}; `daypack undo talk` reverts it",
         "",
     ]
     document = document_of(talk)
@@ -130,7 +130,7 @@ def test_a_refused_request_makes_room_at_once(command: Command, talk: Session) -
     assert done.returncode == 0
     (made,) = talk.compactions
     assert (made.trigger, made.model) == ("provider_context_editing", "none")
-    assert done.stdout.splitlines()[3] == f"recorded as {made.id}; `daypack undo` reverts it"
+    assert done.stdout.splitlines()[3] == f"recorded as {made.id}; `daypack undo talk` reverts it"
 
 
 @pytest.mark.parametrize(

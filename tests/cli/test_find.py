@@ -32,7 +32,7 @@ def sessions(home: str, tmp_path: Path) -> str:
 def test_a_result_has_agent_project_age_role_line_and_the_command_that_opens_it(
     command: Command, sessions: str
 ) -> None:
-    done = command("find", "where did we fix the port?")
+    done = command("find", "where did we fix the port?", "--home", sessions)
     assert (done.returncode, done.stderr) == (0, "no session mentions: fix\n")
     head, line, opening = done.stdout.splitlines()
     agent, project, since, role = head.split(" · ")

@@ -209,6 +209,6 @@ def test_sessions_in_files_are_mentioned_where_they_are_not_seen(machines: tuple
     here, _ = machines
     with daypack.open_session("older", home=here.root, uid="ada", store="") as session:
         session.append("user", "in files")
-    assert "1 session in files of the home: `daypack copy`" in here.run("session", "list").stderr
+    assert "1 session in files of the home: `daypack copy --uid ada`" in here.run("session", "list").stderr
     missing = here.run("log", "older", code=1)
-    assert "it is in files of the home: copy it into the database with `daypack copy`" in missing.stderr
+    assert "it is in files of the home: copy it into the database with `daypack copy --uid ada`" in missing.stderr

@@ -5,7 +5,8 @@ import os
 
 from daypack.cli.compactions import loss_line, read_by
 from daypack.cli.options import add_place, open_named, tokens
-from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line
+from daypack.cli.suggested import with_place
+from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line, shell_word
 from daypack.errors import BadInput
 from daypack.files import atomic
 from daypack.turn.compaction import Compacted
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             done = session.compact(model=args.model, keep_tokens=args.keep, dry_run=args.dry_run)
         document = atomic.read(session.history.layout.derived("context_doc")) if args.export else None
-    print(json_text(done) if args.json else _describe(done))
+    print(json_text(done) if args.json else _describe(done, args.session))
     if args.export:
         _export(document, args.export)
     return 0
@@ -80,16 +81,17 @@ def _check_export(path: str) -> None:
         raise BadInput(problem, operation="export", place=path, hint=hint)
 
 
-def _describe(done: Compacted) -> str:
+def _describe(done: Compacted, session: str) -> str:
     if not done.changed:
         return f"nothing to compact: {safe_line(done.problem)}"
     dry = done.id is None
+    undo = with_place(f"`daypack undo {shell_word(session)}` reverts it")
     count = counted(done.coverage.get("messages", 0), "message")
     lines = [
         f"{'would compact' if dry else 'compacted'} {done.source}: {count} {read_by(done.model)}",
         f"{done.before_tokens:,} tokens compacted so far into a CONTEXT.md of {done.after_tokens:,}",
         f"the window {'would start' if dry else 'starts'} at message {done.kept_from}",
-        "nothing recorded (dry run)" if dry else f"recorded as {done.id}; `daypack undo` reverts it",
+        "nothing recorded (dry run)" if dry else f"recorded as {done.id}; {undo}",
         "",
         safe(done.document).rstrip(),
     ]

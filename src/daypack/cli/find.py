@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, astuple
 
-from daypack.cli.options import add_store, existing_agent, find_sessions, natural, store_words
+from daypack.cli.options import add_store, existing_agent, find_sessions, natural
 from daypack.cli.progress_bar import ProgressBar
+from daypack.cli.suggested import place_given
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word, terminal_width
 from daypack.text.columns import age, columns
 from daypack.types.kinds import ROLES
@@ -46,8 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from daypack.upkeep.find import Filters, find  # noqa: PLC0415 — 30 ms that help does without
 
     home = find_sessions(args)
-    place = [part for name in ("home", "uid") if (value := getattr(args, name)) for part in (f"--{name}", value)]
-    place += store_words(args)
+    place = [word for option in place_given(args).items() for word in option]
     agents = tuple(existing_agent(home, name) for name in args.agent)
     filters = Filters(agents=agents, project=args.project, roles=tuple(args.role), since=args.since, until=args.until)
     with _Indexing() as indexing:

@@ -11,6 +11,7 @@ from typing import NoReturn, TextIO
 
 from daypack import postgres
 from daypack.cli.parser import EXIT_USAGE, PLACE_OPTIONS, Parser, first_positional, is_option
+from daypack.cli.suggested import forget_place, repeat_place
 from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError, StorageFailed
 from daypack.types.names import did_you_mean
 
@@ -125,6 +126,7 @@ def _run(arguments: list[str]) -> int:
         return left.code if isinstance(left.code, int) else EXIT_FAILED
     finally:
         postgres.first_patience = before
+        forget_place()
 
 
 def _run_command(arguments: list[str]) -> int:
@@ -141,6 +143,7 @@ def _run_command(arguments: list[str]) -> int:
     module.configure(parser)
     warnings.simplefilter("ignore", DamageWarning)  # commands report damage themselves
     args = parser.parse(arguments)
+    repeat_place(args)
     if not getattr(args, "store", None):
         return module.run(args)
     from daypack.cli.options import with_store  # noqa: PLC0415 — few commands name a database

@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from daypack.cli.suggested import place_given
 from daypack.cli.terminal import print_note, safe_line, shell_word
 from daypack.config import STORE_VARIABLES, Settings
 from daypack.errors import BadConfig, BadInput
@@ -64,11 +65,7 @@ def _database(text: str) -> str:
 
 def store_words(args: argparse.Namespace) -> list[str]:
     """Return --store for a command to suggest; the address is left out if it has more than may be shown."""
-    from daypack.postgres.address import shown as shown_address  # noqa: PLC0415 — few commands are given one
-
-    if not args.store:
-        return []
-    return ["--store", shell_word(args.store) if args.store == shown_address(args.store) else "URL"]
+    return [f"--store {shell_word(url)}"] if (url := place_given(args).get("--store")) else []
 
 
 def place_words(args: argparse.Namespace) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
+from daypack.cli.suggested import with_place
 from daypack.errors import DaypackError
 from daypack.types.names import CONTROLS, escape_controls, one_line
 
@@ -86,9 +87,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: int = 0)
 
 
 def print_note(text: str) -> None:
-    """Print a line to standard error, after flushing standard output so that the order is kept in a pipe."""
+    """Print a line to standard error, after flushing standard output so that the order is kept in a pipe.
+
+    Commands in it repeat which home and database this command was given.
+    """
     sys.stdout.flush()
-    _print_aside(text)
+    _print_aside(with_place(text))
 
 
 def _print_aside(text: str, end: str = "\n") -> None:
