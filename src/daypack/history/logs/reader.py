@@ -308,8 +308,8 @@ class Reader(Generic[Record]):
         count = self._offsets.refresh()
         # Read the size after the slots: writers add the line first, so no slot points past the end.
         size = os.lseek(self._fd, 0, os.SEEK_END)
-        if size < self._size:
-            self._require_filled()
+        if size < self._size and upstream is not None and not upstream.is_filling:
+            raise _Replaced
         self._size = size
         if self._offsets.last().end == self._size:
             return count
@@ -324,21 +324,14 @@ class Reader(Generic[Record]):
             raise _Unsettled
         fd = open_fd(self.path, os.O_NOFOLLOW)
         former, inode = self.inode, os.fstat(fd).st_ino
-        try:
-            if former != inode:
-                self._require_filled()
-        except _Replaced:
+        # Only the one who fills a cache reads a file that another process may have begun to fill.
+        if former != inode and self.upstream is not None and not self.upstream.is_filling:
             release(fd)
-            raise
+            raise _Replaced
         self._fd, self.inode, self._size = fd, inode, 0
         if former not in (0, inode):  # replaced: other lines, at other places
             self.generation += 1
             self.damage.clear()
-
-    def _require_filled(self) -> None:
-        """Let only the one who fills a cache read a file that another process may have begun to fill."""
-        if self.upstream is not None and not self.upstream.is_filling:
-            raise _Replaced
 
     def _close(self) -> None:
         fd, self._fd = self._fd, -1

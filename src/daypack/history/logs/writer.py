@@ -164,7 +164,10 @@ class Writer(Generic[Record]):
     def _ready(self) -> Handle:
         handle = self._handle
         if handle is None or self._checks != self.lock.checks:
-            if handle is None or not self._is_named(handle):
+            named = 0
+            with suppress(FileNotFoundError):  # `_open` makes the log of a cache again
+                named = os.stat(self.path).st_ino if handle else 0
+            if handle is None or handle.inode != named:
                 handle = self._open()
             self._checks = self.lock.checks
         if handle.failure:
@@ -284,14 +287,6 @@ class Writer(Generic[Record]):
         self._offsets.close()
         self._handle = None
         self.dirty = False
-
-    def _is_named(self, handle: Handle) -> bool:
-        try:
-            return os.stat(self.path).st_ino == handle.inode
-        except FileNotFoundError:
-            if self.upstream is None:
-                raise
-            return False
 
     def _open(self) -> Handle:
         self._handle = None
