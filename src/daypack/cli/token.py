@@ -94,7 +94,7 @@ def _revoke(args: argparse.Namespace, memories: Memories) -> int:
 
 
 def _note(home: Home, token_id: str) -> None:
-    """Note in the home that a token is revoked; where that is not possible, it is revoked all the same."""
+    """Note in the home that a token is revoked; where that fails, the token is revoked nevertheless."""
     try:
         add_record(home.folder, Revocation(moment(), token_id))
     except DaypackError as error:

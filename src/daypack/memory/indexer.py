@@ -182,6 +182,6 @@ class Indexer:
 
 
 def _describe(error: Exception) -> str:
-    """Return what an error says; the text of one that is not ours may contain what it was about."""
+    """Return what an error says; the text of a foreign error may contain what it was about."""
     name = type(error).__name__
     return f"{name}: {error.problem}" if isinstance(error, DaypackError) else name

@@ -61,7 +61,7 @@ def _says_where(parameter: str) -> bool:
 
 
 def name_of_database(text: str) -> str:
-    """Return the part of an address that says which database it is, and as whom: for comparisons, not for people."""
+    """Return the part of an address that says which database it is, and its user: for comparisons, not for people."""
     parts = _read(text)
     if parts is None or shown(text) == _HIDDEN:
         return _HIDDEN

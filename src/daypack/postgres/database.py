@@ -25,6 +25,7 @@ from daypack.forks import ThreadLock
 from daypack.postgres.address import check_address, shown
 from daypack.postgres.calls import Call
 from daypack.postgres.commits import CommitDoubtful, require_replicated
+from daypack.postgres.joined import Joined, received
 from daypack.postgres.migrations import (
     APP,
     INCARNATION,
@@ -107,7 +108,7 @@ class Database:
         self._lock = ThreadLock()
         self._positions = threading.local()
         self.incarnation = ""  # as it was when the position was read last; see `migrations`
-        self._joined = _Joined()
+        self._joined = Joined()
 
     def run(self, operation: str, work: Callable[[Transaction], Answer], scope: Scope = _NOBODY) -> Answer:
         """Run `work` in one transaction and commit it; done again if the server gave it up or the connection was lost.
@@ -180,7 +181,7 @@ class Database:
         joined = self._joined.transaction
         if joined is not None and scope.reading and scope.tenant == joined.tenant and scope.role == APP:
             try:
-                return _received(work(joined))
+                return received(work(joined))
             except psycopg.Error:
                 self._leave()  # what follows, this work included, begins anew
         elif joined is not None:
@@ -432,26 +433,6 @@ class Database:
         except psycopg.Error as reason:
             return reason
         return psycopg.OperationalError(f"all {self._most} connections are in use")
-
-
-def _received(answer: Answer) -> Answer:
-    """Return the answer of work in a shared transaction when its results are here: an error is that of this work."""
-    from psycopg import Cursor  # noqa: PLC0415
-
-    known: object = answer
-    for part in cast("tuple[object, ...]", known) if isinstance(known, tuple) else (known,):
-        if isinstance(part, Cursor):
-            with suppress(IndexError):  # it has no rows
-                part.scroll(0)
-    return answer
-
-
-class _Joined(threading.local):
-    """The transaction that the reads of a thread share, and its connection, which the thread has until their end."""
-
-    until: float = math.inf  # when calls of the thread give up, whatever their patience
-    transaction: Transaction | None = None
-    connection: "Connection[Any] | None" = None
 
 
 class _Calling(NamedTuple):

@@ -183,7 +183,7 @@ def _index(transaction: Transaction, vectors: _Vectors) -> None:
         f" ((direction::{schema}.halfvec({dimensions:d})) {schema}.halfvec_cosine_ops)"
         f" WITH (m = {CONNECTIONS}, ef_construction = {BUILD_EXAMINED})"
     )
-    transaction.execute(statement.encode(), ())  # with no values, but as one that has some: see `schema_of_vector`
+    transaction.execute(statement.encode(), ())  # formatted like a statement with values: see `schema_of_vector`
     transaction.execute(f"ANALYZE {table}".encode())  # else looking up some hundred seqs reads the whole partition
 
 

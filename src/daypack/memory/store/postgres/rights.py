@@ -38,7 +38,7 @@ _CREATORS = (
     " FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner)))"
     " WHERE nspname = %s AND privilege_type = 'CREATE' AND grantee <> %s::regrole ORDER BY 1"
 )
-# Those of extensions belong to whoever created the extension.
+# Those of extensions belong to the role that created the extension.
 _FOREIGN = """
 SELECT 'FUNCTION', oid::regprocedure::text, proowner::regrole::text FROM pg_proc p
 WHERE pronamespace = %s::regnamespace AND proowner <> %s::regrole
@@ -127,7 +127,7 @@ def _examine_schema(transaction: Transaction) -> Iterator[StoreProblem]:
         yield StoreProblem(f"schema {SCHEMA}", f"{role} may create objects in it", remedy=remedy)
     for kind, name, role in transaction.rows(_FOREIGN, (SCHEMA, OWNER) * 2):
         full_name = f"{SCHEMA}.{name.removeprefix(f'{SCHEMA}.')}"
-        problem = f"it belongs to {role}, and statements may call it instead of one of PostgreSQL"
+        problem = f"it belongs to {role}, and statements may call it instead of PostgreSQL's own"
         remedy = f"as an administrator: DROP {kind} {full_name};"
         yield StoreProblem(f"{kind.lower()} {full_name}", problem, remedy=remedy)
 
