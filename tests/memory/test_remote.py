@@ -90,8 +90,15 @@ def test_the_address_for_mcp_clients_means_the_same_server() -> None:
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8420", "ftp://x", "http://", "http://[::1", "http://x:99999"])
 def test_what_is_no_address_is_said_at_once(url: str) -> None:
-    with pytest.raises(BadInput, match="not the address"):
+    with pytest.raises(BadInput, match=r"not the address of a server or a database .*http://.*postgresql://"):
         RemoteMemories(url)
+
+
+@pytest.mark.parametrize("url", ["postgresq://ada:s3cret@h/y", "postgresq://h/y?password=s3cret", "ada:s3cret@h"])
+def test_a_misspelt_address_of_a_database_is_shown_without_its_password(url: str) -> None:
+    with pytest.raises(BadInput, match=r"h.* is not the address .*postgresql://USER@HOST/DATABASE") as caught:
+        open_memory(url=url)
+    assert "s3cret" not in str(caught.value)
 
 
 def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,14 +180,22 @@ def _api_address(url: str) -> str:
         valid = scheme in ("http", "https") and host and not parts.query
     except ValueError:
         parts, valid = None, False
-    if parts is not None and parts.username is not None:
+    if parts is not None and parts.scheme in ("http", "https") and parts.username is not None:
         hint = "put the token into DAYPACK_TOKEN, not into the address"
         shown = f"{parts.scheme}://…@{parts.hostname}"
         raise BadInput("the address has a name or a password", operation="open memory", place=shown, hint=hint)
     if not valid:
-        hint = "write it like http://127.0.0.1:8420"
-        raise BadInput(f"{url!r} is not the address of a server", operation="open memory", hint=hint)
+        hint = "write http://127.0.0.1:8420 for a server, postgresql://USER@HOST/DATABASE for a database"
+        problem = f"{_without_password(url)!r} is not the address of a server or a database"
+        raise BadInput(problem, operation="open memory", hint=hint)
     return trimmed
+
+
+def _without_password(url: str) -> str:
+    """Return a text that is no address, without the parts in which an address has passwords."""
+    before, at, after = url.partition("?")[0].rpartition("@")
+    scheme, mark, _ = before.partition("://")
+    return f"{scheme + mark if mark else ''}…@{after}" if at else after
 
 
 def find_token(url: str, environ: Mapping[str, str], *, named: bool) -> tuple[str, str]:
