@@ -22,9 +22,13 @@ _FORM = re.compile(
 _HOST = re.compile(r"(?:\[[^\[\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
 _COLON = re.compile("%3a", re.IGNORECASE)
-_NAMING = ("dbname", "host", "hostaddr", "port", "service")  # parameters that say which database it is
 _HIDDEN = "postgresql://…"
-_PLAIN = re.compile(r"[\w.,:/~+-]*")  # of such a value; anything else may be another parameter, wrongly separated
+# The parameters that say which database it is, and what is shown of their values: anything else may be a password at a
+# wrong place.
+_SHOWN = {
+    **dict.fromkeys(("host", "dbname", "service"), re.compile(r"[\w.,:/~+-]*")),
+    **dict.fromkeys(("hostaddr", "port"), re.compile(r"[0-9a-f.,:]*")),
+}
 
 
 def is_address(text: str) -> bool:
@@ -57,7 +61,7 @@ def shown(text: str) -> str:
 
 def _says_where(parameter: str) -> bool:
     key, _, value = parameter.partition("=")
-    return key in _NAMING and _PLAIN.fullmatch(unquote(value)) is not None
+    return key in _SHOWN and _SHOWN[key].fullmatch(unquote(value)) is not None
 
 
 def name_of_database(text: str) -> str:
@@ -67,7 +71,7 @@ def name_of_database(text: str) -> str:
         return _HIDDEN
     user = "" if parts["user"] is None else f"{parts['user']}@"
     given = (parts["parameters"] or "").split("&")
-    naming = "&".join(sorted(each for each in given if each.partition("=")[0] in _NAMING))
+    naming = "&".join(sorted(each for each in given if each.partition("=")[0] in _SHOWN))
     return f"{parts['scheme']}://{user}{parts['hosts']}{parts['name'] or ''}{'?' if naming else ''}{naming}"
 
 
