@@ -42,7 +42,7 @@ def events(folder: Path) -> list[str]:
 def test_the_plan_is_printed_and_nothing_is_removed(home: str, command: Command) -> None:
     folder = aged(home)
     before = sorted(folder.rglob("*"))
-    done = command("gc", "work")
+    done = command("gc", "work", "--home", home)
     assert done.returncode == 0
     assert "context/pack.json: older than 1d" in done.stdout
     assert "unreferenced, and history can reproduce it" in done.stdout

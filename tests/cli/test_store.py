@@ -190,7 +190,7 @@ def test_a_restore_that_leaves_the_database_out_fails_and_does_not_offer_to_repl
     assert partly.returncode == 1
     assert re.search(r"^restored 1 part, .*; the database was left out$", partly.stdout, re.MULTILINE)
     config.write_text('locking = "flock"\nredaction = "off"\n')
-    differs = command("restore", path, "--store", database_url)
+    differs = command("restore", path, "--home", home, "--store", database_url)
     assert f"restore {path} --replace config.toml --home" in differs.stderr
 
 
