@@ -10,10 +10,7 @@ from contextlib import suppress
 
 from daypack.files import atomic
 from daypack.files.database import COMPANIONS
-from daypack.history.layout import FIND_INDEX, SESSION_ROWS, Home
-
-LAST_SESSIONS = "last.json"
-DECISIONS = "decisions.json"
+from daypack.history.layout import DECISIONS, FIND_INDEX, LAST_SESSIONS, SESSION_ROWS, Home
 
 
 def forget_words(home: Home) -> None:

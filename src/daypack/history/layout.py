@@ -19,6 +19,7 @@ MAX_NAME_BYTES = 128
 _SYSTEM_ROOT = "/ctx"
 FIND_INDEX = os.path.join("find", "index.sqlite")
 SESSION_ROWS = "sessions.idx"
+LAST_SESSIONS, DECISIONS = "last.json", "decisions.json"  # of a project
 
 
 def check_name(name: str, what: str) -> str:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from daypack.errors import BadInput, MemoryMissing, StorageFailed
 from daypack.files import atomic
-from daypack.history.across_sessions import DECISIONS, LAST_SESSIONS
-from daypack.history.layout import Home
+from daypack.history.layout import DECISIONS, LAST_SESSIONS, Home
 from daypack.memory.project.repository import Project, find_project
 from daypack.types.digest import digest_bytes
 from daypack.types.names import one_line
