@@ -38,8 +38,6 @@ class Call(NamedTuple):
         return self._send(connection)
 
     def _send(self, connection: "WatchedConnection") -> str | None:
-        from psycopg.errors import error_from_result  # noqa: PLC0415
-
         name, text = _prepared(self.query)
         if name not in connection.prepared:
             connection.execute(text)
@@ -49,6 +47,8 @@ class Call(NamedTuple):
         if result.status == _ROWS:
             value = result.get_value(0, 0) if result.ntuples else None
             return None if value is None else value.decode()
+        from psycopg.errors import error_from_result  # noqa: PLC0415 — only for errors
+
         error = error_from_result(result)
         if error.sqlstate == _UNKNOWN_STATEMENT:  # an administrator has removed it
             connection.prepared = frozenset()

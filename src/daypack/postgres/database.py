@@ -87,21 +87,19 @@ _NOBODY, _READING = Scope(), Scope(reading=True)
 class Database:
     """The database at an address; threads share it, and a forked child gets connections of its own.
 
-    Nothing is connected before the first call. `prepared`: the first connection brings the schema up to date; a replica
-    is not prepared.
+    Nothing is connected before the first call, which brings the schema up to date.
     """
 
     def __init__(
-        self, url: str, *, origin: str = "", most: int = MAX_CONNECTIONS, patience: float = PATIENCE_SECONDS,
-        prepared: bool = True,
-    ) -> None:  # fmt: skip
+        self, url: str, *, origin: str = "", most: int = MAX_CONNECTIONS, patience: float = PATIENCE_SECONDS
+    ) -> None:
         self.url = check_address(url, origin)
         self.place = shown(url)
         self._most = most
         self.patience = patience
         self.first_patience = min(patience, postgres.first_patience)  # until it has answered once
         self._outage = Outage()
-        self._prepared = not prepared
+        self._prepared = False
         self._pool: ConnectionPool[Connection[Any]] | None = None
         self._process = 0
         self._vector_schema = SCHEMA  # until it is known
